@@ -1,7 +1,7 @@
-"""Names for what stands in arrays of integers: an offset → what reads a field there, and what writes it.
+"""Named fields of records in integer arrays: an offset → the functions that read and write a field there.
 
-A record is a row of a table, or a stretch of an array or of what a pointer points at, which begins at some
-place. A ``Record`` names each of its fields once:
+A record is a row of a table, or a part of an array or of memory behind a pointer. It begins at some place. A
+``Record`` names each of its fields once:
 
     class node(Record):
         top, set_top = reads(3), writes(3)  # of a table: top(nodes, row); of an array: top(block, place)
@@ -10,9 +10,9 @@ place. A ``Record`` names each of its fields once:
         used = reads_head(4)                # of the record that an array begins with: used(block)
         time = reads_column(2)              # of the column that begins where its place 2 says: time(block, n)
 
-and kernels call ``node.top(nodes, row)``. For the compiler these are no functions, but an instruction where
-they stand: they take no time to compile and none to call. Places and numbers are never negative, so nothing
-asks whether they count from the end, as it does for an index.
+and kernels call ``node.top(nodes, row)``. The compiler replaces such a call by one instruction, so that calls
+take no time to compile or to run. Places and numbers are never negative: unlike an index, they are not tested
+for counting from the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class _RecordType(type):
-    """The type of records, by which Numba knows them."""
+    """The Numba type of records."""
 
 
 class Record(metaclass=_RecordType):
@@ -44,7 +44,7 @@ def _(record: type[Record], _: Any) -> Any:
 
 
 def reads(offset: int) -> Callable[[Ints, int], int]:
-    """What reads a field, given the array and the record's place."""
+    """Return a function that reads a field, given the array and the record's place."""
 
     def read(_: Any, array: types.Array, at: Any) -> Any:  # noqa: ARG001
         return array.dtype(array, types.intp), _load(offset)
@@ -53,7 +53,7 @@ def reads(offset: int) -> Callable[[Ints, int], int]:
 
 
 def writes(offset: int) -> Callable[[Ints, int, int], None]:
-    """What writes a field, given the array, the record's place and the value."""
+    """Return a function that writes a field, given the array, the record's place and the value."""
 
     def write(_: Any, array: types.Array, at: Any, value: Any) -> Any:  # noqa: ARG001
         return types.void(array, types.intp, array.dtype), _store(offset)
@@ -62,9 +62,10 @@ def writes(offset: int) -> Callable[[Ints, int, int], None]:
 
 
 def reads_item(first: int, width: int) -> Callable[[Ints, int, int], int]:
-    """What reads an item of a record's list, given the array, the record's place and the item's number.
+    """Return a function that reads an item of a record's list, given the array, the record's place and the
+    number.
 
-    The list begins at the offset ``first``, and has an item every ``width`` integers.
+    The list begins at the offset ``first`` and has an item every ``width`` integers.
     """
 
     def read(_: Any, array: types.Array, at: Any, number: Any) -> Any:  # noqa: ARG001
@@ -74,7 +75,7 @@ def reads_item(first: int, width: int) -> Callable[[Ints, int, int], int]:
 
 
 def writes_item(first: int, width: int) -> Callable[[Ints, int, int, int], None]:
-    """What writes an item of a record's list; the value comes last."""
+    """Return a function that writes an item of a record's list; the value comes last."""
 
     def write(_: Any, array: types.Array, at: Any, number: Any, value: Any) -> Any:  # noqa: ARG001
         return types.void(array, types.intp, types.intp, array.dtype), _store(first, width)
@@ -83,7 +84,9 @@ def writes_item(first: int, width: int) -> Callable[[Ints, int, int, int], None]
 
 
 def reads_row(offset: int, width: int) -> Callable[[Ints, int], int]:
-    """What reads a field, given the array and the record's number: there is one every ``width`` integers."""
+    """Return a function that reads a field of the n-th record, given the array and n. Records have ``width``
+    integers.
+    """
 
     def read(_: Any, array: types.Array, number: Any) -> Any:  # noqa: ARG001
         return array.dtype(array, types.intp), _load(offset, width, 0)
@@ -92,7 +95,7 @@ def reads_row(offset: int, width: int) -> Callable[[Ints, int], int]:
 
 
 def writes_row(offset: int, width: int) -> Callable[[Ints, int, int], None]:
-    """What writes a field, given the array, the record's number and the value."""
+    """Return a function that writes a field of the n-th record, given the array, n and the value."""
 
     def write(_: Any, array: types.Array, number: Any, value: Any) -> Any:  # noqa: ARG001
         return types.void(array, types.intp, array.dtype), _store(offset, width, 0)
@@ -101,7 +104,7 @@ def writes_row(offset: int, width: int) -> Callable[[Ints, int, int], None]:
 
 
 def reads_head(offset: int) -> Callable[[Ints], int]:
-    """What reads a field of the record that an array begins with, given the array."""
+    """Return a function that reads a field of an array's first record, given the array."""
 
     def read(_: Any, array: types.Array) -> Any:
         return array.dtype(array), _load(offset, 0, 0)
@@ -110,7 +113,7 @@ def reads_head(offset: int) -> Callable[[Ints], int]:
 
 
 def writes_head(offset: int) -> Callable[[Ints, int], None]:
-    """What writes a field of the record that an array begins with, given the array and the value."""
+    """Return a function that writes a field of an array's first record, given the array and the value."""
 
     def write(_: Any, array: types.Array, value: Any) -> Any:  # noqa: ARG001
         return types.void(array, array.dtype), _store(offset, 0, 0)
@@ -119,9 +122,9 @@ def writes_head(offset: int) -> Callable[[Ints, int], None]:
 
 
 def reads_column(offset: int) -> Callable[[Ints, int], int]:
-    """What reads an item of a column, given the array and the item's number.
+    """Return a function that reads an item of a column, given the array and the item's number.
 
-    Where the column begins is said at the offset, in the record that the array begins with.
+    The field at this offset of the array's first record holds the place where the column begins.
     """
     head, item = _load(offset, 0, 0), _load(0)
 
@@ -137,7 +140,9 @@ def reads_column(offset: int) -> Callable[[Ints, int], int]:
 
 
 def _load(first: int, width: int = 0, *begin: int) -> Any:
-    """``begin``: where the list begins, of which only the item's number is an argument."""
+    """Return the intrinsic. ``begin``: the fixed place of a list; then the item's number is the only
+    argument.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, at, *number = _with(begin, arguments)
@@ -167,19 +172,19 @@ def _store(first: int, width: int = 0, *begin: int) -> Any:
 
 
 def _with(begin: Iterable[int], arguments: Sequence[Any]) -> list[Any]:
-    """The arguments with a place behind the array, if that is always the same."""
+    """Return the arguments with the fixed place, if there is one, inserted behind the array."""
     array, *others = arguments
     return [array, *(ir.Constant(ir.IntType(64), place) for place in begin), *others]
 
 
 def _offset(builder: Any, first: int, width: int, number: list[ir.Value]) -> ir.Value:
-    """Where in its record a field stands, or an item of a list."""
+    """Return the offset of a field in its record, or of an item in a list."""
     begin = ir.Constant(ir.IntType(64), first)
     return builder.add(builder.mul(number[0], begin.type(width)), begin) if number else begin
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, offset: Any) -> ir.Value:
-    """Where a field stands in memory: in the row of a table, or behind the place of its record."""
+    """Return the address of a field: in the row of a table, or behind the place of its record."""
     if isinstance(kind, types.CPointer):
         return builder.gep(array, [builder.add(at, offset)])
     of = make_array(kind)(context, builder, array)
@@ -189,34 +194,35 @@ def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any, offset:
     return cgutils.get_item_pointer2(context, builder, of.data, shape, strides, kind.layout, indices)
 
 
-# Where arrays of integers begin in memory: columns that kernels read where they stand, and write there.
+# Addresses of integer arrays: kernels read and write columns in place.
 
 _KIND: Final = np.dtype(np.int64)
 _ITEM: Final = _KIND.itemsize
 
 
 def plain(column: Ints) -> Ints:
-    """A column that a place can be told of: itself, unless its integers do not stand one after the other."""
+    """Return a column as contiguous integers: itself, if they are."""
     flags = column.flags
     is_plain = flags.c_contiguous and flags.aligned and column.dtype == _KIND
     return column if is_plain else np.array(column, dtype=_KIND)
 
 
 def address(array: Ints) -> int:
-    """Where in memory an array begins."""
+    """Return the memory address of an array."""
     begin: int = array.__array_interface__["data"][0]
     return begin
 
 
 def place(column: Ints, begin: int) -> int:
-    """How far a column, which is plain, begins from an array that begins at an address."""
+    """Return the distance of a contiguous column from an array at an address, in integers."""
     return (address(column) - begin) // _ITEM
 
 
 def _begin(_context: Any, array: Any) -> Any:
-    """Where an array's numbers begin. It is indexed like the array, and a call passes it in one register.
+    """Return the address of an array's first number. It is indexed like an array, and a call passes it in one
+    register.
 
-    Of no array, None: as constant as that.
+    For None instead of an array it is None, as a compile-time constant.
     """
     if isinstance(array, types.NoneType):
         return array(array), lambda context, *_: context.get_dummy_value()

@@ -1,4 +1,4 @@
-"""Compiling the hot loops: the one place that says how, and where what was compiled is kept."""
+"""How the hot loops are compiled, and where machine code is cached; nothing else configures Numba."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from numba.core.typed_passes import NativeLowering
 
 from spaseq.errors import SpaseqWarning
 
-# Where compiled kernels are kept: written where that is possible, and read from wherever they are.
+# Where compiled kernels are cached: written where possible, and read from everywhere.
 #
-# Numba keeps what it compiled beside the source, or in the user's cache, and not at all where it can write to
-# neither; what stands beside the source in an installation that is read-only it does not even look at.
+# Numba caches beside the source or in the user's cache, and not at all if it can write to neither. It does
+# not read the files beside the source in a read-only installation; spaseq does.
 
 
 class _ReadOnly(caching.InTreeCacheLocator):
-    """Beside the source, whether or not that can be written to."""
+    """Beside the source, whether or not that is writable."""
 
     def ensure_cache_path(self) -> None:
-        """There is nothing to be ensured: nothing is written."""
+        """Do nothing: nothing is written."""
 
 
 class _UserWide(caching.UserWideCacheLocator):
-    """In the user's cache, if there is such a user: else Numba makes a folder that is called ``~``."""
+    """In the user's cache, if the user has a home: otherwise Numba makes a folder named ``~``."""
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
@@ -56,7 +56,7 @@ class _CachePlaces(caching.CompileResultCacheImpl):
     ]
 
 
-#: What stands behind the checksum of a file, so that a file of Numba's alone is not taken for one of these.
+#: A mark after the checksum of a file, so that a plain file of Numba is not mistaken for one of these.
 _MARK: Final = b"spaseq"
 
 
@@ -80,12 +80,12 @@ class _Files(caching.IndexDataCacheFile):
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
         if not _is_whole(path):
-            raise OSError(f"{path}: the checksum is wrong")  # which Numba takes for a missing file
+            raise OSError(f"{path}: the checksum is wrong")  # Numba treats this as a missing file
         return super()._load_data(name)
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a file is there, and ends with its checksum."""
+    """Return whether a file is there, and ends with its checksum."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -95,9 +95,9 @@ def _is_whole(path: str) -> bool:
 
 
 class KernelCache(caching.FunctionCache):
-    """What Numba asks for a kernel's machine code, and gives it to.
+    """The cache in which Numba looks for a kernel's machine code, and stores it.
 
-    ``stamp`` says what all kernels are made of: what was compiled from anything else is not taken.
+    ``stamp`` identifies the source of all kernels: code compiled from another source is not used.
     """
 
     _impl_class = _CachePlaces
@@ -136,32 +136,32 @@ def _say() -> None:
         warnings.warn(_said[0], SpaseqWarning, stacklevel=2)
 
 
-# How parts of kernels are compiled: not by themselves, but with each kernel that calls them.
+# Parts of kernels are not compiled alone, but with each kernel that calls them.
 #
 # Numba optimises each function together with every function that it calls, and compiles each to machine code.
-# A part of a kernel is called by other parts only, so a part below eight others would be optimised eight
+# Parts of kernels are called by other parts only, and a part below eight others would be optimised eight
 # times; that was most of the minute that the runs kernel took. Here parts are linked unoptimised, and the
 # kernel is optimised once with all its parts: in less than half of the time, to code that is as fast.
 
 
 class _Library(JITCodeLibrary):
-    """The code of a part, with what it calls: for linking alone."""
+    """The code of a part and its callees, for linking only."""
 
     def _optimize_final_module(self) -> None:
-        """The kernel that it is linked into is optimised."""
+        """Do nothing: the kernel that the part is linked into is optimised."""
 
     def _finalize_final_module(self) -> None:
-        """What Numba does of it here, but for machine code."""
+        """Do what Numba does here, except for generating machine code."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
 
 class _Apart(_Library):
-    """The same of a part that stays a call: what calls it does not take it in."""
+    """The code of a part that stays a call: it is not inlined into its callers."""
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Takes in the code of the part, which its caller may have wanted inlined like all else."""
+        """Add the code of the part, which a caller might otherwise inline."""
         for function in ir_module.functions:
             if not function.is_declaration:
                 function.attributes.discard("alwaysinline")
@@ -171,7 +171,7 @@ class _Apart(_Library):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
-    """A part → its library."""
+    """Compile a part to its library."""
 
     _name = "linked_lowering"
     _library = _Library
@@ -196,19 +196,19 @@ class _Lowering(NativeLowering):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LoweringApart(_Lowering):
-    """A part that stays a call → its library."""
+    """Compile a part that stays a call to its library."""
 
     _name = "linked_lowering_apart"
     _library = _Apart
 
 
 class Linked(CompilerBase):
-    """Numba's way from a function of Python to machine code, up to what is linked: see ``numba.njit``."""
+    """Numba's pipeline from a Python function to code for linking; see ``numba.njit``."""
 
     _lowering: type[NativeLowering] = _Lowering
 
     def define_pipelines(self) -> list[Any]:
-        """Its own passes, the lowering exchanged."""
+        """Return Numba's passes with our lowering."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.passes = [
             (self._lowering if each is NativeLowering else each, said) for each, said in passes.passes
@@ -218,12 +218,12 @@ class Linked(CompilerBase):
 
 
 class Apart(Linked):
-    """The same of a part that stays a call."""
+    """The same pipeline for a part that stays a call."""
 
     _lowering = _LoweringApart
 
 
-# Compiling the hot loops: the one place that says how.
+# The decorators of compiled functions.
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -232,14 +232,13 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _compiled: Any = partial(numba.njit, nogil=True, boundscheck=False, error_model="numpy", _nrt=False)
 
 
-#: How a file with kernels takes in what it is made of: `from spaseq.a.b import c, d`, where the names may be
-#: modules.
+#: How a file with kernels imports what it is made of: `from spaseq.a.b import c, d`; names may be modules.
 _IMPORT: Final = re.compile(rb"^from (spaseq[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 
 
 @cache
 def _read(file: Path) -> tuple[bytes, frozenset[Path]]:
-    """A digest of what a file says, and which of the package's files it imports."""
+    """Return a digest of a file's text, and the files of the package that it imports."""
     said, root = file.read_bytes(), Path(__file__).parents[1]
     named = list[Path]()
     for package, several, one in _IMPORT.findall(said):
@@ -251,7 +250,9 @@ def _read(file: Path) -> tuple[bytes, frozenset[Path]]:
 
 @cache
 def _stamp(file: Path) -> str:
-    """What all the files say that the kernels of ``file`` are made of: those it imports, directly or not."""
+    """Return the digest of all files that the kernels of ``file`` are made of, imported directly or
+    indirectly.
+    """
     this, found, due = Path(__file__), set[Path](), [file]
     try:
         while due:
@@ -267,9 +268,10 @@ def _stamp(file: Path) -> str:
 
 
 def kernel(function: _Function) -> _Function:
-    """A function on arrays, compiled at its first call, and kept on disk where that is possible.
+    """Return a function on arrays, compiled at its first call, and cached on disk where possible.
 
-    Numba itself would take what it kept as long as the kernel's own file is the same, whatever its parts.
+    Numba alone would use its cache as long as the kernel's own file is the same, even if an imported file
+    changed.
     """
     compiled = _compiled(function)
     with suppress(RuntimeError, AttributeError):  # another Numba, or no file: compile in every process
@@ -278,22 +280,22 @@ def kernel(function: _Function) -> _Function:
 
 
 def part(function: _Function) -> _Function:
-    """A function that kernels call."""
+    """Return a function that only kernels call."""
     return _called(function)
 
 
 def inlined(function: _Function) -> _Function:
-    """A part of kernels that is small, and called so often that the call itself would cost."""
+    """Return a small part of kernels that is called so often that the call itself would cost."""
     return _called(function, forceinline=True)
 
 
 def rare(function: _Function) -> _Function:
-    """A part of kernels that most events do without: it stays a call, and leaves registers to the others."""
+    """Return a part of kernels that few events need: it stays a call and leaves registers to the rest."""
     return _called(function, Apart)
 
 
 def _called(function: _Function, way: type[Linked] = Linked, **options: bool) -> _Function:
-    """Lowered once for all its calls: not for Python, and not once more for each constant it is given."""
+    """Return a part, compiled once for all calls: not for Python, nor again for each constant argument."""
     compiled = _compiled(
         function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=way, **options
     )

@@ -10,23 +10,24 @@ import numpy.typing as npt
 from spaseq._fields import pointer
 from spaseq._jit import inlined, kernel
 
-# Some events of a batch, by their numbers → their columns, of several in one go; how many they are.
+# Some events of a batch, by position → their columns, for several parts in one pass; distinct events.
 
 Ids = npt.NDArray[np.int64]
 
-#: So many events are looked at for all parts, before the next ones are: their columns stay near.
+#: Events are processed for all parts in blocks of this many, so that their columns stay in the cache.
 _NEAR: Final = 1 << 11
-#: Columns of events that are copied as they are; then comes where the triples of each begin.
+#: The number of columns of events that are copied unchanged; the next one has where each event's triples
+#: begin.
 _OF_EVENTS: Final = 4
 _OF_TRIPLES: Final = 3
 
 
 @kernel
 def different(events: Ids) -> int:
-    """How many different ones there are of some that are in order; -1 if they are not."""
+    """Return how many distinct events there are in sorted ones; -1 if they are not sorted."""
     if len(events) == 0:
         return 0
-    # Without a branch, so that several are compared at once.
+    # Branch-free, so that several are compared at once.
     found, is_unordered = 1, 0
     for i in range(1, len(events)):
         found += int(events[i] != events[i - 1])
@@ -36,7 +37,7 @@ def different(events: Ids) -> int:
 
 @kernel
 def count(base: Ids, columns: Ids, events: Ids, ends: Ids, triples: Ids) -> None:
-    """Writes how many triples the events of each part have; ``ends``: where those of each end.
+    """Write the number of triples of each part's events; ``ends``: where the events of each part end.
 
     ``base`` and ``columns`` as for ``spread``.
     """
@@ -51,11 +52,11 @@ def count(base: Ids, columns: Ids, events: Ids, ends: Ids, triples: Ids) -> None
 
 @kernel
 def spread(base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples: Ids, size: int) -> None:
-    """Writes the columns of each part: four of its events, where their triples begin, and three of these.
+    """Write the columns of each part: four of its events, where their triples begin, and three of these.
 
-    ``columns``: where those of the batch stand, and ``parts``: where those of each part are to, one after the
-    other, as places that are told from ``base`` on, which are zeros, two a part, and written. ``events``,
-    ``ends`` and ``triples`` as for ``count``. ``size``: how many events the batch has.
+    ``columns``: the places of the batch's columns. ``parts``: the places of each part's columns, one part
+    after the other. Places count from ``base``, an array of two zeros for each part, which is overwritten.
+    ``events``, ``ends`` and ``triples`` as for ``count``. ``size``: how many events the batch has.
     """
     b = pointer(base)
     offset, near = columns[_OF_EVENTS], 0
@@ -80,7 +81,7 @@ def spread(base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples:
             b[to + (_OF_EVENTS + 1) * own] = triple
 
 
-# The predicates of a batch → the events that have some of a set of them, for each of several sets.
+# The predicates of a batch → for each of several sets of predicates, the events that have some of them.
 
 Numbers = npt.NDArray[np.int32]
 
@@ -90,12 +91,13 @@ def concern(
     ends: Ids, p: int, offset: int, size: int, numbers: Numbers, begins: Ids, sets: Ids, last: Ids,
     events: Ids,
 ) -> None:  # fmt: skip
-    """Adds to ``ends``, of each set, how many events have a predicate of it; writes these, if it has room.
+    """Add to ``ends``, for each set, how many events have a predicate of it; write these events if there is
+    room.
 
-    ``size``: how many events there are; ``p``: where the predicate of each triple stands, and ``offset``:
-    where it is said where those of each event begin, as places that are told from ``ends`` on. ``numbers``
-    has, by id, a number from 1 on for the predicates that are in some set; the sets of one stand in ``sets``,
-    from ``begins`` of its number on. ``last`` is -1 for each set. ``events`` is empty, or as long as needed.
+    ``size``: the number of events. ``p`` and ``offset``: the places, counted from ``ends``, of the predicates
+    of all triples and of the columns with each event's first triple. ``numbers`` has, by id, a number from 1
+    on for the predicates of some set; the sets of a number are in ``sets``, from ``begins`` of that number
+    on. ``last`` is -1 for each set. ``events`` is empty, or as long as needed.
     """
     b = pointer(ends)
     for event in range(size):
@@ -111,13 +113,13 @@ def concern(
                     ends[each] += 1
 
 
-# Sums and differences of times that end where 64 bits do, so that windows of far-off times do not wrap.
+# Sums and differences of times saturate at 64 bits, so that windows of extreme times do not wrap around.
 #
 # Compare inclusively: ``time <= reach_after(first, limit)`` is exact over all 64 bits, and so is
-# ``reach_before(now, limit) <= time``. In compiled code nothing may wrap: LLVM takes for granted that signed
+# ``reach_before(now, limit) <= time``. In compiled code nothing may wrap around: LLVM assumes that signed
 # numbers do not.
 
-#: Those of ``spaseq.events``, which is not imported: kernels are compiled again when such a file changes.
+#: The values of ``spaseq.events``, which is not imported: a change of an imported file recompiles kernels.
 EARLIEST: Final = -(1 << 63)
 LATEST: Final = (1 << 63) - 1
 

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first asked for: the package costs nothing."""
+"""Public names of a package that are imported at their first use, so that importing the package is cheap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__``. ``homes``: of each module below it, the names that it has.
+    """Return a package's ``__getattr__`` and ``__dir__``. ``homes``: the names in each module below it.
 
     A module without names is a public name itself.
     """

@@ -1,4 +1,4 @@
-"""Chunks: events and the solutions that GPMs found in them, as bytes, for other processes and for later."""
+"""Events and the solutions of GPMs as bytes (chunks), for other processes and for state files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from spaseq.terms._table_kernel import FRESH, IRI, KIND, LABEL, LENGTH, PADDING,
 from spaseq.terms.dictionary import UNBOUND, Dictionary, distinct_of
 from spaseq.terms.table import padded
 
-# Arrays and a few plain values as bytes: what chunks and states are stored as.
+# Arrays and a few plain values as bytes: the form of chunks and states.
 
 Array = npt.NDArray[Any]
 
 #: The first bytes of everything packed; the digit is the version of the layout.
 MAGIC: Final = b"SPQ6"
 
-#: What follows: CRC-32 of all that comes after it, and the length of the header.
+#: Then the CRC-32 of all that follows it, and the length of the header.
 _FRAME: Final = struct.Struct("<IQ")
 _HEAD: Final = len(MAGIC) + _FRAME.size
 _SEALED: Final = len(MAGIC) + 4
@@ -38,7 +38,7 @@ _SEALED: Final = len(MAGIC) + 4
 #: Types of arrays: integers of 1 to 8 bytes.
 _TYPES: Final = re.compile(r"\|[iu]1|<[iu][248]")
 
-#: What a header, or arrays, raise that are not those of their kind.
+#: The exceptions that a malformed header or array causes.
 _MALFORMED: Final = (
     ValueError,
     TypeError,
@@ -52,7 +52,7 @@ _MALFORMED: Final = (
 
 
 def pack(header: Mapping[str, object], arrays: Mapping[str, Array]) -> bytes:
-    """A header of JSON values, readable without the rest, and arrays of one dimension."""
+    """Return a header of JSON values and arrays of one dimension as bytes. The header can be read alone."""
     directory = [(name, array.dtype.str, len(array)) for name, array in arrays.items()]
     head = json.dumps({"header": header, "arrays": directory}).encode()
     body = b"".join(array.tobytes() for array in arrays.values())
@@ -63,14 +63,14 @@ def pack(header: Mapping[str, object], arrays: Mapping[str, Array]) -> bytes:
 
 
 def unpack_header(data: bytes) -> dict[str, Any]:
-    """The header alone. Raises EngineError for what was packed by another version, or is damaged."""
+    """Return the header alone. Raises EngineError for bytes of another version, and for damaged ones."""
     with unpacking():
         header: dict[str, Any] = _head(data)[0]["header"]
         return header
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays, which may be written to. Raises EngineError as ``unpack_header`` does."""
+    """Return the header and the arrays, which are writable. Raises EngineError as ``unpack_header`` does."""
     with unpacking():
         head, at = _head(data)
         packed = memoryview(data)[at:]
@@ -78,7 +78,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
         size = sum(kind.itemsize * length for _, kind, length in kinds)
         require(min((length for *_, length in kinds), default=0) >= 0, "the length of an array")
         require(zstandard.frame_content_size(packed) == size, "the size of its arrays")
-        # In a bytearray, since kernels would be compiled once more for arrays that are read-only.
+        # In a bytearray: kernels would be compiled again for read-only arrays.
         body = bytearray(zstandard.ZstdDecompressor().decompress(packed))
         arrays: dict[str, Array] = {}
         at = 0
@@ -90,7 +90,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
 
 @contextmanager
 def unpacking() -> Iterator[None]:
-    """Raise EngineError for what cannot be read within: bytes that nothing here has packed."""
+    """Raise EngineError for bytes that cannot be read inside the block: nothing here has packed them."""
     try:
         yield
     except _MALFORMED as error:
@@ -98,18 +98,18 @@ def unpacking() -> Iterator[None]:
 
 
 def require(holds: bool | np.bool_, what: str) -> None:
-    """Raise ValueError if something does not hold for what was unpacked."""
+    """Raise ValueError unless something holds for unpacked data."""
     if not holds:
         raise ValueError(f"{what} is wrong")
 
 
 def within(array: Array, least: int, limit: int) -> bool:
-    """Whether all numbers are at least ``least``, and below ``limit``."""
+    """Return whether all numbers are at least ``least``, and below ``limit``."""
     return not len(array) or bool(least <= array.min() and array.max() < limit)
 
 
 def narrow(array: Array) -> Array:
-    """The same integers in the fewest bytes that hold them all."""
+    """Return the same integers in the fewest bytes that hold them all."""
     least, most = int(array.min(initial=0)), int(array.max(initial=0))
     kinds = (np.uint8, np.int8, np.uint16, np.int16, np.int32)
     chosen = (kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max)
@@ -117,7 +117,7 @@ def narrow(array: Array) -> Array:
 
 
 def _head(data: bytes) -> tuple[dict[str, Any], int]:
-    """The header with the directory of the arrays, and where these begin."""
+    """Return the header with the directory of the arrays, and where these begin."""
     if data[: len(MAGIC)] != MAGIC:
         raise EngineError(
             f"state or data in a layout that this version does not read: {data[:4]!r} instead of {MAGIC!r}. "
@@ -136,26 +136,26 @@ def _kind(kind: str) -> np.dtype[Any]:
     return np.dtype(kind)
 
 
-# Chunks: events and the solutions that GPMs found in them, on their way from one process to another.
+# Chunks: events and the solutions of GPMs, in transit from one process to another.
 #
-# A chunk brings its own terms: its columns count in a table of the terms that occur in it, which the receiver
-# enters into its dictionary, all at once. Blank nodes travel under their labels, which are unique.
+# A chunk brings its own terms: its columns are indexes of a table of its terms, which the receiver enters
+# into its dictionary at once. Blank nodes travel under their labels, which are unique.
 
 Mask = npt.NDArray[np.bool_]
 
 _NONE: Final[Ids] = np.zeros(0, dtype=np.int64)
 _NOTHING: Final[Ids] = np.array([UNBOUND])
 
-#: The first byte of a term by its kind: of an IRI, a literal, a label. None has fewer than two.
+#: The first byte of a term by its kind: IRI, literal, label. Each term has at least two bytes.
 _FIRST: Final = np.frombuffer(b'\0<"_', dtype=np.uint8)
 _SHORTEST: Final = 2
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Chunk:
-    """Events with the solutions of each GPM; ``event`` of the solutions counts in ``batch``.
+    """Events with the solutions of each GPM; ``event`` of the solutions is a position in ``batch``.
 
-    The events have no triples unless somebody needs them.
+    The events have no triples unless a query needs them.
     """
 
     batch: EventBatch
@@ -165,11 +165,11 @@ class Chunk:
         self.batch.dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids that the solutions hold."""
+        """Return the ids that the solutions hold."""
         return [column for table in self.solutions.values() for column in table.columns.values()]
 
     def take(self, events: Ids) -> Chunk:
-        """The events at these positions, in this order."""
+        """Return the events at these positions, in this order."""
         place = np.full(len(self.batch), -1, dtype=np.int64)
         place[events] = np.arange(len(events))
         moving = _Moving(place)
@@ -180,9 +180,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkExtent:
-    """What a packed chunk says of itself: its first and last time, and how many events it has.
+    """The header of a packed chunk: its first and last time, and how many events it has.
 
-    ``again``: the positions of events that another bucket has too, and tells of if they are late.
+    ``again``: the positions of events that another bucket has too, which reports them if they are late.
     """
 
     begin: int
@@ -192,7 +192,7 @@ class ChunkExtent:
 
 
 def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
-    """The events of several chunks, ordered by time, rank of the stream, and arrival number.
+    """Return the events of several chunks, ordered by time, rank of the stream, and arrival number.
 
     ``streams``: the rank of each stream's id. There must be at least one chunk.
     """
@@ -204,7 +204,7 @@ def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
     known: dict[tuple[int, ...], tuple[list[Ids], Ids]] = {}
 
     def joined(parts: list[Ids], more: Sequence[int] = ()) -> Ids:
-        """The parts one after the other, made once; what they are known by is kept, too."""
+        """Concatenate parts once per list of parts, which are kept as its key."""
         key = tuple(map(id, parts))
         if key not in known:
             added = [part + start for part, start in zip(parts, more, strict=True)] if more else parts
@@ -223,16 +223,16 @@ def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
 
 
 def events_of(table: Solutions) -> Ids:
-    """The event of each row."""
+    """Return the event of each row."""
     if table.event is None:
         raise ValueError("these solutions belong to no event")
     return table.event
 
 
 class _Moving:
-    """Gives solutions the new places of their events (-1: none), in the order of these.
+    """Gives solutions the new positions of their events (-1: dropped), in the order of these.
 
-    Arrays that tables have in common they have in common afterwards.
+    Arrays that tables share stay shared.
     """
 
     def __init__(self, place: Ids) -> None:
@@ -249,7 +249,7 @@ class _Moving:
         return Solutions(len(places), places, columns)
 
     def _of(self, event: Ids) -> tuple[Ids | None, Ids]:
-        """Which rows are taken, None for all as they are, and the new places of their events."""
+        """Return which rows are kept, None for all in order, and the new positions of their events."""
         places = self._place[event]
         if (places[1:] >= places[:-1]).all() and (places[:1] >= 0).all():
             return None, places
@@ -271,7 +271,7 @@ class _Moving:
 
 @dataclass(slots=True)
 class _Columns:
-    """Arrays, each once, by number: GPMs that ask the same have theirs in common."""
+    """Distinct arrays, by number: GPMs that ask the same share theirs."""
 
     arrays: list[Ids] = field(default_factory=list)
     _numbers: dict[int, int] = field(default_factory=dict)
@@ -285,7 +285,7 @@ class _Columns:
 
 
 def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> bytes:
-    """A chunk as bytes; at least one event. ``again``: see ``ChunkExtent``."""
+    """Return a chunk as bytes; at least one event. ``again``: see ``ChunkExtent``."""
     batch = chunk.batch
     events, terms = _Columns(), _Columns()
     gpms = {
@@ -319,14 +319,14 @@ def encode(chunk: Chunk, *, with_triples: bool = False, again: Ids = _NONE) -> b
 
 
 def extent(data: bytes) -> ChunkExtent:
-    """What a packed chunk says of itself. Raises EngineError for one that is damaged."""
+    """Return the header of a packed chunk. Raises EngineError for a damaged one."""
     header = unpack_header(data)
     with unpacking():
         return ChunkExtent(header["begin"], header["last"], header["events"], tuple(header["again"]))
 
 
 def decode(data: bytes, dictionary: Dictionary) -> Chunk:
-    """A chunk, its terms entered into a dictionary. Raises EngineError for one that is damaged."""
+    """Return a chunk, its terms entered into a dictionary. Raises EngineError for a damaged one."""
     header, arrays = unpack(data)
     with unpacking(), dictionary.lock:
         for name, first in header["first"].items():
@@ -362,14 +362,14 @@ def decode(data: bytes, dictionary: Dictionary) -> Chunk:
 
 
 def chosen(ids: Ids, numbers: npt.NDArray[np.generic], least: int = 0) -> Ids:
-    """The ids of these numbers, which are at least ``least``. Raises ValueError for others."""
+    """Return the ids of these numbers. Raises ValueError for numbers below ``least`` or without an id."""
     require(within(numbers, least, len(ids)), "the number of a term")
     found: Ids = ids[numbers]
     return found
 
 
 def check_shapes(batch: EventBatch) -> None:
-    """Raises ValueError unless the columns of a batch have one length, and each triple is in one event."""
+    """Raise ValueError unless the columns of a batch have one length, and each triple is in one event."""
     size, triples, offset = len(batch), len(batch.s), batch.offset
     columns = (batch.stream, batch.graph, batch.n, offset[1:])
     require(all(len(column) == size for column in columns), "the length of a column")
@@ -379,7 +379,7 @@ def check_shapes(batch: EventBatch) -> None:
 
 
 def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.NDArray[np.int32]]:
-    """The ids in some columns, each once, and the number of each, from 1; 0 stays 0."""
+    """Return the distinct ids in some columns, and each column's indexes among them, from 1; 0 stays 0."""
     ids = distinct_of([*columns, _NOTHING], dictionary.limit)[1:]
     local = np.zeros(dictionary.limit, dtype=np.int32)
     local[ids] = np.arange(1, len(ids) + 1)
@@ -387,7 +387,7 @@ def numbered(dictionary: Dictionary, columns: Iterable[Ids]) -> tuple[Ids, npt.N
 
 
 def terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.generic]]:
-    """The bytes and kinds of terms."""
+    """Return the bytes and kinds of terms."""
     table = labelled(dictionary, ids)
     data = np.empty(int(table.terms[ids, LENGTH].sum()) + PADDING, dtype=np.uint8)
     ends = np.zeros(len(ids), dtype=np.int64)
@@ -400,7 +400,7 @@ def terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.gene
 
 
 def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
-    """The dictionary's table, in which all of these terms have bytes."""
+    """Provide the dictionary's table; all of these terms have bytes in it."""
     table = dictionary.table()
     for identifier in ids[table.terms[ids, KIND] == FRESH].tolist():
         dictionary.term(identifier)  # which gives a fresh blank node its label
@@ -408,7 +408,7 @@ def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
 
 
 def hashed(dictionary: Dictionary, columns: Iterable[Ids]) -> Ids:
-    """A hash of each row's terms, the same in every process; at least one column. 0 is no term."""
+    """Return a hash of each row's terms, equal in every process. There must be a column; 0 is no term."""
     codes = np.zeros(1, dtype=np.uint64)
     for column in columns:
         distinct, inverse = np.unique(column, return_inverse=True)
@@ -421,7 +421,7 @@ def hashed(dictionary: Dictionary, columns: Iterable[Ids]) -> Ids:
 
 
 def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic]]) -> Ids:
-    """The ids of a chunk's terms, by their numbers. Raises ValueError for bytes of something else."""
+    """Return the ids of a chunk's terms, in order. Raises ValueError for bytes that are no terms."""
     data, kinds = np.asarray(arrays["terms"], dtype=np.uint8), arrays["kinds"].astype(np.int64)
     ends = arrays["ends"].astype(np.int64)
     begins = np.append(0, ends)

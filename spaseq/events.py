@@ -26,7 +26,7 @@ Ids = npt.NDArray[np.int64]
 EARLIEST: Final = -(1 << 63)
 LATEST: Final = (1 << 63) - 1
 
-#: Before and after all times, further from them than any window or lateness is long: too far for arrays.
+#: Before and after all times, by more than any window or lateness: too large for arrays.
 BEGINNING: Final = -(1 << 80)
 END: Final = 1 << 80
 
@@ -46,11 +46,11 @@ class Clock(StrEnum):
 
     @property
     def least(self) -> int:
-        """The first time there is: that of 64 bits, or the first that a datetime can show."""
+        """The earliest time: that of 64 bits, or the earliest datetime."""
         return EARLIEST if self is Clock.TICKS else _FIRST_INSTANT
 
     def show(self, time: int) -> datetime | int:
-        """A time as users see it: a UTC datetime, or the tick itself."""
+        """Return a time as users see it: a UTC datetime, or the tick itself."""
         if self is Clock.TICKS:
             return time
         return _EPOCH + timedelta(microseconds=time)
@@ -68,12 +68,14 @@ _LAST_INSTANT: Final = microseconds(datetime.max)
 
 
 def is_instant(time: int) -> bool:
-    """Whether microseconds since the epoch are in the years 1 to 9999 of UTC, which alone can be shown."""
+    """Return whether microseconds since the epoch are in the years 1 to 9999 of UTC, the range of
+    datetime.
+    """
     return _FIRST_INSTANT <= time <= _LAST_INSTANT
 
 
 class Stamp(NamedTuple):
-    """What decides the order of events: time, stream (an id), arrival number in the stream."""
+    """The order of events: time, stream (an id), arrival number in the stream."""
 
     time: int
     stream: int
@@ -114,26 +116,26 @@ class EventBatch:
         return len(self.time)
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids that the batch holds."""
+        """Return the ids that the batch holds."""
         return self.stream, self.graph, self.s, self.p, self.o
 
     def stamp(self, event: int) -> Stamp:
-        """What orders event ``event``."""
+        """Return the stamp that orders event ``event``."""
         return Stamp(int(self.time[event]), int(self.stream[event]), int(self.n[event]))
 
     def triples(self, event: int) -> Iterator[tuple[int, int, int]]:
-        """The triples of one event, as ids."""
+        """Yield the triples of one event, as ids."""
         rows = slice(int(self.offset[event]), int(self.offset[event + 1]))
         yield from zip(self.s[rows].tolist(), self.p[rows].tolist(), self.o[rows].tolist(), strict=True)
 
     def renumber(self, start: int) -> EventBatch:
-        """The same events of one stream, their arrival numbers counted from ``start``."""
+        """Return the same events of one stream, their arrival numbers counted from ``start``."""
         if len(self.n) == 1 and self.n.item(0) == start:
             return self
         return replace(self, n=np.arange(start, start + len(self), dtype=np.int64))
 
     def take(self, events: Ids) -> EventBatch:
-        """The events at these positions, in this order."""
+        """Return the events at these positions, in this order."""
         begins = self.offset[events]
         lengths = self.offset[events + 1] - begins
         offset = np.zeros(len(events) + 1, dtype=np.int64)
@@ -156,10 +158,10 @@ class EventBatch:
         )
 
     def parts(self, of: Sequence[Ids]) -> list[EventBatch]:
-        """What ``take`` gives of each, with one look at each event, where that takes less."""
+        """Return ``take`` of each, reading each event only once, where that is faster."""
         if len(of) < 2:
             return [self.take(events) for events in of]
-        # Imported only here: what is compiled takes a while to load, which who only plans need not.
+        # Imported only here: loading compiled code takes a while, and planning alone does not need it.
         from spaseq import _kernel_events as k
         from spaseq._fields import address, place, plain
 
@@ -167,12 +169,12 @@ class EventBatch:
         columns = [plain(column) for column in (*of_events, self.s, self.p, self.o)]
         sizes = [len(events) for events in of]
         every, ends, triples = np.concatenate(of), np.cumsum(sizes), np.zeros(len(of), dtype=np.int64)
-        # Kernels tell all places from this array.
+        # The kernel computes all places relative to this array.
         done = np.zeros(2 * len(of), dtype=np.int64)
         begin = address(done)
         stand = np.array([place(column, begin) for column in columns])
         k.count(done, stand, every, ends, triples)
-        # An array for each part, so that one which is kept does not keep the others.
+        # An array for each part, so that keeping one part does not keep the others.
         counts = triples.tolist()
         rooms = [5 * size + 1 + 3 * rows for size, rows in zip(sizes, counts, strict=True)]
         made = [np.empty(room, dtype=np.int64) for room in rooms]
@@ -181,14 +183,14 @@ class EventBatch:
         return [self._made(array, size, rows) for array, size, rows in zip(made, sizes, counts, strict=True)]
 
     def _made(self, made: Ids, size: int, rows: int) -> EventBatch:
-        """The events whose columns stand in an array one after the other."""
+        """Return the events with their columns one after the other in an array."""
         ends = [0, size, 2 * size, 3 * size, 4 * size, 5 * size + 1]
         ends += [ends[-1] + rows, ends[-1] + 2 * rows, ends[-1] + 3 * rows]
         return EventBatch(self.dictionary, self.clock, *(made[begin:end] for begin, end in pairwise(ends)))
 
 
 def concatenate(batches: Iterable[EventBatch]) -> EventBatch:
-    """Several batches of one dictionary and clock as one, in this order; at least one batch."""
+    """Concatenate several batches of one dictionary and clock, in this order; at least one batch."""
     parts = list(batches)
     if len(parts) == 1:
         return parts[0]
@@ -211,7 +213,7 @@ def concatenate(batches: Iterable[EventBatch]) -> EventBatch:
 
 
 class BatchBuilder:
-    """Gathers the events of one stream, a term at a time or in columns, into an ``EventBatch``."""
+    """Builds an ``EventBatch`` of one stream, from terms or from columns."""
 
     def __init__(self, dictionary: Dictionary, stream: NamedNode, clock: Clock) -> None:
         self._dictionary = dictionary
@@ -232,16 +234,18 @@ class BatchBuilder:
         return len(self._time) + sum(map(len, self._parts))
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids of the events that are not built yet (other than those of parts, which hold theirs)."""
+        """Return the ids of events not built yet, except those of extended parts, which hold
+        their own ids.
+        """
         return np.array(self._graph, dtype=np.int64), np.array(self._triples, dtype=np.int64)
 
     def add(
         self, time: int, n: int, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None = None
     ) -> None:
-        """One event more. Its blank nodes become fresh ones; repeated triples count once.
+        """Add an event. Its blank nodes become fresh ones; repeated triples count once.
 
-        Raises ValueError (and adds nothing) for what only RDF 1.2 has, triple terms and base directions:
-        events are RDF 1.1 graphs, since rdflib, whose terms users see, has no place for more.
+        Raises ValueError (and adds nothing) for triple terms and base directions of RDF 1.2: events are RDF
+        1.1 graphs, because users see rdflib's terms, which have neither.
         """
         with self._dictionary.lock:
             rows, name = identified(self._dictionary, triples, graph)
@@ -252,12 +256,14 @@ class BatchBuilder:
         self._offset.append(len(self._triples))
 
     def add_all(self, time: Ids, offset: Ids, triples: Ids, terms: Sequence[Term]) -> None:
-        """Further events without names, their triples (none twice) as numbers of ``terms``; as ``add``."""
+        """Add events without names; ``triples`` are indexes of ``terms``, no triple twice in an event. As
+        ``add``.
+        """
         owners = np.repeat(np.arange(len(time)), np.diff(offset))[:, None]
         with self._dictionary.lock:
             ids = np.array([identifier(self._dictionary, term) for term in terms], dtype=np.int64)
             rows = ids[triples]
-            # Of each event each blank node, which is another one than in the next event.
+            # Each event's blank nodes: a blank node of the next event is a different one.
             blank = rows == UNBOUND
             nodes, which = np.unique((owners * len(terms) + triples)[blank], return_inverse=True)
             rows[blank] = np.array([self._dictionary.fresh() for _ in nodes], dtype=np.int64)[which]
@@ -266,7 +272,7 @@ class BatchBuilder:
             self.extend(nothing + UNBOUND, time, nothing, offset, (s, p, o))
 
     def extend(self, graph: Ids, time: Ids, n: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids]) -> None:
-        """Further events, as the columns of ``EventBatch``: no repeated triples, blank nodes fresh."""
+        """Add events given as the columns of ``EventBatch``: no repeated triples, blank nodes fresh."""
         if self._time:
             self._parts.append(self._gathered())
         stream = np.full(len(time), self._stream, dtype=np.int64)
@@ -275,7 +281,7 @@ class BatchBuilder:
         )
 
     def build(self) -> EventBatch:
-        """What was gathered since the last ``build``, as columns."""
+        """Return the events added since the last ``build``, as columns."""
         if self._time or not self._parts:
             self._parts.append(self._gathered())
         parts, self._parts = self._parts, []

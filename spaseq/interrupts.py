@@ -1,7 +1,7 @@
-"""Interrupts that wait: Ctrl-C raises KeyboardInterrupt as a turn ends, not in the middle of an event.
+"""Deferred interrupts: Ctrl-C raises KeyboardInterrupt at the end of a turn, not in the middle of an event.
 
-While the main thread has a turn, SIGINT is only noted. That takes a signal handler, which a turn installs
-where Python's own one is, and takes out as it ends. Any other handler stays where it is. If that one raises
+While the main thread has a turn, SIGINT is only noted. A turn installs a signal handler for that if Python's
+own is installed, and removes it at its end. Any other handler stays installed. If another handler raises
 inside a turn (asyncio's does at the second Ctrl-C), the queries of the engine end.
 """
 
@@ -19,12 +19,12 @@ from typing import Final
 
 _getsignal, _setsignal = _signal.getsignal, _signal.signal
 
-#: Seconds between two looks for an interrupt (a guess: a delay that users do not notice).
+#: Seconds between two checks for an interrupt (a guess: a delay that users do not notice).
 _LONGEST: Final = 0.05
 
 
-class Terminated(KeyboardInterrupt):  # as Ctrl-C it is no error
-    """SIGTERM: what service managers send where a user presses Ctrl-C."""
+class Terminated(KeyboardInterrupt):  # no error, like Ctrl-C
+    """SIGTERM, which service managers send instead of Ctrl-C."""
 
 
 class Deferral:
@@ -39,10 +39,10 @@ class Deferral:
         self._main = threading.main_thread().ident
         #: The signal handler, for SIGINT and SIGTERM. Outside of the context it raises at once.
         self.handler: Final = self._handle
-        #: Whether the handler was installed from outside, for as long as that likes.
+        #: Whether the handler was installed by other code, which also removes it.
         self.is_kept = False
         self._depth = self._held = 0
-        #: What is to be raised as the outermost context ends.
+        #: The exception to raise at the end of the outermost context.
         self.noted: type[KeyboardInterrupt] | None = None
         # Whether this context has installed the handler.
         self._is_ours = False
@@ -69,12 +69,12 @@ class Deferral:
             raise noted
 
     def _reset(self) -> type[KeyboardInterrupt] | None:
-        """Take the handler out if it is ours; return what was noted."""
+        """Remove the handler if it is ours; return the noted exception."""
         noted, self.noted, self._depth = self.noted, None, 0
         if self._is_ours:
             if _getsignal(SIGINT) is self.handler:
                 _setsignal(SIGINT, default_int_handler)
-            self._is_ours = False  # behind that: an interrupt in between takes the handler out, too
+            self._is_ours = False  # after the removal: an interrupt in between removes the handler, too
         return noted
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a handler's arguments
@@ -87,12 +87,12 @@ class Deferral:
 
     @property
     def is_due(self) -> bool:
-        """Whether this thread is to end its turn as soon as its queries are whole."""
+        """Whether this thread must end its turn as soon as its queries are consistent."""
         return self.noted is not None and not self._held and get_ident() == self._main
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Do all of a block, however long that takes, as where an engine closes or commits."""
+        """Finish a block, however long it takes, as when an engine closes or commits."""
         is_main = get_ident() == self._main
         with self:
             self._held += is_main
@@ -109,7 +109,7 @@ class Deferral:
 
 
 class Pace:
-    """How many events are taken between two looks for an interrupt: as many as take 25 to 50 ms.
+    """How many events are processed between two checks for an interrupt: as many as take 25 to 50 ms.
 
     >>> pace = Pace(1_000, most=4_000)
     >>> pace.took(0.01)
@@ -121,15 +121,15 @@ class Pace:
         self.size, self._most = size, most
 
     def took(self, seconds: float) -> None:
-        """Change the size after so many events."""
+        """Adapt the size to the seconds that this many events took."""
         if seconds > _LONGEST:
             self.size = max(1, self.size // 2)
         elif seconds < _LONGEST / 2:
             self.size = min(2 * self.size, self._most)
 
 
-#: That of the process.
+#: The process's deferral.
 DEFERRAL: Final = Deferral()
 
-if hasattr(os, "register_at_fork"):  # where there is fork at all
+if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=DEFERRAL.after_fork)

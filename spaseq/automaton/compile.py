@@ -1,9 +1,9 @@
 """Sequence in normal form → NFA_scep.
 
-A construction on *tails*: dangling edges that know what to do before and after the operator on the way
-to the next unit. Compiling a node lets every tail reach every unit that the node can start with,
-and returns the tails that leave it. A node that can match nothing (``X?``, ``!X``) is passed over by
-adding its actions to the tail.
+A construction on *tails*: dangling edges that have the actions before and after the operator on the way to
+the next unit. Compiling a node connects every tail to every unit that the node can start with, and returns
+the tails that leave the node. A node that can match nothing (``X?``, ``!X``) is passed by adding its actions
+to the tail.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from spaseq.automaton.pattern import (
 from spaseq.errors import QueryMeaningError
 from spaseq.language.syntax import Strategy
 
-#: An automaton has at most so many actions, where a transition counts as four. This is what some 60 optional
-#: elements in a row have, or two disjunctions of 120 sides one after the other, of which registering takes
-#: some seconds (measured).
+#: The most actions of an automaton; a transition counts as four. Some 60 optional elements in a row have this
+#: many, and so do two disjunctions of 120 sides in a row. Registering such a query takes some seconds
+#: (measured).
 MOST_ACTIONS: Final = 60_000
 
 
 class _Turn(NamedTuple):
-    """A ``|`` that was entered by one of its sides; ``entered`` and ``inside`` as in ``AbsentSide``."""
+    """A ``|`` of which one side was taken; ``entered`` and ``inside`` as in ``AbsentSide``."""
 
     entered: tuple[int, ...]
     inside: tuple[int, ...]
@@ -72,7 +72,7 @@ class _Turn(NamedTuple):
     side: int
 
     def others(self) -> Iterator[AbsentSide]:
-        """The sides that were not taken."""
+        """Yield the sides that were not taken."""
         operands = self.either.operands
         for other in (*operands[: self.side], *operands[self.side + 1 :], *self.either.closed):
             yield AbsentSide(self.entered, self.inside, other)
@@ -82,10 +82,10 @@ class _Turn(NamedTuple):
 class _Tail:
     """An edge without its target. ``open``: a gap waits for the next element to close it.
 
-    ``reached`` says that the operator is already on the edge; what is added then comes after it.
-    ``inside`` are the Kleenes in progress; ``outside`` what they were at the operator. ``beside`` are the
-    ``|``s entered since, whose other sides are written out only where something is passed: of n sides each
-    has n - 1 others.
+    ``reached``: the operator is already on the edge; actions added later come after it. ``inside`` are the
+    Kleenes in progress, ``outside`` those in progress at the operator. ``beside`` are the ``|``s entered
+    since the operator. Their other sides are written out only when an element is passed: each of n sides has
+    n - 1 others.
     """
 
     state: int
@@ -101,7 +101,7 @@ class _Tail:
     order: tuple[int, ...] = ()
 
     def chose(self, *choices: int) -> _Tail:
-        """After choices of the sequence, each its place in the order of preference."""
+        """Return the tail after choices in the sequence, each a place in the order of preference."""
         return replace(self, order=(*self.order, *choices))
 
     def then(self, *actions: Action) -> _Tail:
@@ -110,7 +110,7 @@ class _Tail:
         return replace(self, ends=(*self.ends, *actions))
 
     def operator(self, strategy: Strategy, element: Node) -> list[_Tail]:
-        """Sets the operator before ``element``: once for each choice of what it must not skip."""
+        """Set the operator before ``element``: once for each choice of what it must not skip."""
         tail = replace(self, reached=True, strategy=strategy, outside=self.inside, beside=())
         if strategy is not Strategy.NEXT:
             return [tail]
@@ -118,19 +118,21 @@ class _Tail:
         return [replace(tail, rivals=choice) for choice in rivals if choice]
 
     def reaches(self, unit: Unit) -> bool:
-        """Whether what the operator waits for is there if the next element begins with a unit."""
+        """Return whether an element that begins with ``unit`` begins with something the operator
+        waits for.
+        """
         if self.strategy is not Strategy.NEXT:
             return True
         inner = {node.id for node in walk(unit)}
         return any(rival.unit.id in inner for rival in self.rivals)
 
     def besides(self, either: Either, side: int) -> _Tail:
-        """Enters one side of a ``|``."""
+        """Enter one side of a ``|``."""
         turn = _Turn(self.inside[len(self.outside) :], self.inside, either, side)
         return replace(self, beside=(*self.beside, turn))
 
     def awaiting(self, element: Node, strategy: Strategy | None) -> _Tail:
-        """The element that comes next closes the gaps that are open."""
+        """Return the tail with the gaps closed, if any are open: ``element`` comes next."""
         return (
             replace(self.then(Await(element.id, strategy or self.strategy)), open=False)
             if self.open
@@ -138,7 +140,7 @@ class _Tail:
         )
 
     def passing(self, path: _Path, strategy: Strategy | None) -> _Tail:
-        """Goes past an element that matches nothing; ``strategy`` stands before it, unless it comes first."""
+        """Pass an element that matches nothing. ``strategy`` stands before it, unless it comes first."""
         passed = self.chose(*path.order)
         if not path.actions:
             return passed
@@ -154,19 +156,19 @@ class _Tail:
 
 
 class _Path(NamedTuple):
-    """A way in which an element matches nothing: the actions of passing it, and the choices made."""
+    """A way for an element to match nothing: the actions of passing it, and the choices made."""
 
     actions: tuple[Forbid | Omit, ...] = ()
     order: tuple[int, ...] = ()
 
 
 def compile_pattern(pattern: SequencePattern) -> NFA:
-    """The automaton of a query's sequence, after all ``passes``."""
+    """Return the automaton of a query's sequence, after all ``passes``."""
     return reduce(lambda nfa, step: step(nfa), passes, build(pattern))
 
 
 def build(pattern: SequencePattern) -> NFA:
-    """The automaton as the construction gives it, before any pass."""
+    """Return the automaton as the construction gives it, before any pass."""
     return _part(pattern, pattern.root, (), None)
 
 
@@ -203,9 +205,9 @@ class _NfaCompiler:
         )
 
     def _element(self, node: Node, tails: Iterable[_Tail], strategy: Strategy | None = None) -> list[_Tail]:
-        """A node at whose end the gaps that are open before it are decided.
+        """Compile a node; at its end, the gaps opened before it are decided.
 
-        ``strategy`` stands right before it; None where it is what the tails have.
+        ``strategy`` stands right before it; None if the tails already have it.
         """
         tails = list(tails)
         ended = self._node(node, [tail.awaiting(node, strategy) for tail in tails])
@@ -260,7 +262,9 @@ class _NfaCompiler:
         return frozenset().union(*(self._pattern.gpms[name].streams for name in names))
 
     def _chain(self, chain: Chain, tails: list[_Tail]) -> list[_Tail]:
-        """``fresh`` tails have matched nothing of the chain yet, and keep the operator before it."""
+        """Compile a chain. The ``fresh`` tails have matched nothing of it yet, and keep the operator before
+        it.
+        """
         fresh, going = tails, list[_Tail]()
         for item, operator in zip(chain.items, (None, *chain.operators), strict=True):
             reaching = [t for tail in going for t in tail.operator(operator, item)] if operator else []
@@ -297,17 +301,17 @@ class _NfaCompiler:
         ]
 
     def _choose(self, tails: Iterable[_Tail], choice: int) -> list[_Tail]:
-        """Tails behind a choice, where preference matters."""
+        """Return tails with a choice added, where preference matters."""
         return [tail.chose(choice) if self._orders else tail for tail in tails]
 
     def _empties(self, node: Node) -> list[_Path]:
-        """The ways in which a node matches without an event."""
+        """Return the ways in which a node matches without an event."""
         paths = _empties(node)
         return list(paths if self._orders else dict.fromkeys(_Path(path.actions) for path in paths))
 
 
 def _empties(node: Node) -> tuple[_Path, ...]:
-    """The ways in which a node matches without an event."""
+    """Return the ways in which a node matches without an event."""
     match node:
         case Atom() | Both():
             return ()

@@ -23,7 +23,7 @@ _RADIUS: Final = 20.0
 
 
 def as_json(nfa: NFA) -> dict[str, Any]:
-    """The automaton as plain values: states, edges, the automata of ALL's operands."""
+    """Return the automaton as plain values: states, edges, the automata of ALL's operands."""
     return {
         "sequence": show(nfa.root),
         "states": nfa.size,
@@ -51,7 +51,7 @@ def as_json(nfa: NFA) -> dict[str, Any]:
 
 
 def dot(nfa: NFA) -> str:
-    """The automaton in Graphviz's language."""
+    """Return the automaton in Graphviz's language."""
     accepting = {accept.state for accept in nfa.accepts}
     lines = ["digraph NFA {", "  rankdir=LR", "  node [shape=circle]", '  start [shape=point, label=""]']
     lines += [f"  {state} [shape=doublecircle]" for state in sorted(accepting)]
@@ -70,7 +70,7 @@ class Notes:
 
 
 def svg(nfa: NFA, notes: Notes | None = None) -> str:
-    """The automaton as an SVG document of its own size, in pixels."""
+    """Return the automaton as an SVG document of its own size, in pixels."""
     labels = _labels(nfa, notes)
     layer = _layers(labels, nfa.size)
     endings = _endings(nfa)
@@ -84,7 +84,7 @@ def svg(nfa: NFA, notes: Notes | None = None) -> str:
 
 
 def _labels(nfa: NFA, notes: Notes | None) -> dict[tuple[int, int], list[str]]:
-    """The labels of the edges between each pair of states: one arrow, a line per alternative."""
+    """Return the labels of the edges between each pair of states: one arrow, a line per alternative."""
     labels: dict[tuple[int, int], list[str]] = {}
     for number, edge in enumerate(nfa.edges):
         lines = labels.setdefault((edge.source, edge.target), [])
@@ -95,7 +95,7 @@ def _labels(nfa: NFA, notes: Notes | None) -> dict[tuple[int, int], list[str]]:
 
 
 def _endings(nfa: NFA) -> dict[int, str]:
-    """Per accepting state, what must hold for a match to end there."""
+    """Return, for each accepting state, what must hold for a match to end there."""
     endings: dict[int, list[str]] = {}
     for accept in nfa.accepts:
         endings.setdefault(accept.state, []).append(ending(accept))
@@ -103,7 +103,7 @@ def _endings(nfa: NFA) -> dict[int, str]:
 
 
 def _layers(labels: Mapping[tuple[int, int], list[str]], size: int) -> dict[int, int]:
-    """Longest distance from the initial state, back edges of a depth-first search left out."""
+    """Return the longest distance from the initial state, without the back edges of a depth-first search."""
     graph: nx.DiGraph[int] = nx.DiGraph(list(labels))
     graph.add_nodes_from(range(size))
     finished: set[int] = set()

@@ -1,4 +1,4 @@
-"""Drawings as SVG: what they share, and where places go: in layers, in rows near their neighbours'."""
+"""SVG drawings: common parts, and the layout of places in layers and rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-# What drawings as SVG share: arrows, labels, the document around them. All lengths are in pixels.
+# Parts of all SVG drawings: arrows, labels, the document. All lengths are in pixels.
 
 CHARACTER: Final = 7.9
 """The width of a character of 13 px monospace text."""
@@ -32,7 +32,7 @@ markerHeight="8" orient="auto-start-reverse"><path d="M0 1 10 5 0 9z" fill="#475
   .ending { fill: #047857 }
 </style>"""
 
-#: Text that begins where it stands.
+#: Text that starts at its position.
 _CAPTION: Final = "<style>.caption { text-anchor: start }</style>"
 _SIZE: Final = re.compile(r'<svg [^>]*?width="(\d+)" height="(\d+)"')
 
@@ -44,7 +44,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """SVG of one thing: its lines, the texts above all lines, and the boxes they fill."""
+    """The SVG of one item: its lines, the texts above all lines, and the boxes they fill."""
 
     lines: str
     texts: str
@@ -52,7 +52,7 @@ class Drawn:
 
 
 def document(title: str, arrows: Sequence[Drawn], places: Sequence[Drawn]) -> str:
-    """An SVG document as large as what is drawn; places cover arrows, and texts everything."""
+    """Return an SVG document of the size of its content. Places hide arrows; texts are above everything."""
     boxes = [box for drawn in (*arrows, *places) for box in drawn.boxes]
     left = min(box[0] for box in boxes) - _MARGIN
     top = min(box[1] for box in boxes) - _MARGIN
@@ -75,7 +75,7 @@ def document(title: str, arrows: Sequence[Drawn], places: Sequence[Drawn]) -> st
 
 
 def below(drawings: Sequence[tuple[Sequence[str], str]]) -> str:
-    """Documents that ``document`` made, one below the other, each under some lines of text."""
+    """Return documents of ``document``, one below the other, each under some lines of text."""
     parts: list[str] = []
     top = width = 0.0
     for lines, drawing in drawings:
@@ -86,7 +86,7 @@ def below(drawings: Sequence[tuple[Sequence[str], str]]) -> str:
             text = escape(line).replace(" ", "\u00a0")  # columns stay columns
             parts.append(f'<text class="caption" x="{_MARGIN:.0f}" y="{top + 4:.1f}">{text}</text>')
             width = max(width, len(line) * CHARACTER + 2 * _MARGIN)
-        # One style and one arrow's head are for all.
+        # All drawings share one style and one arrow head.
         inner = drawing.replace(_STYLE, "").replace("<svg ", f'<svg y="{top + 8:.1f}" ', 1)
         parts.append(inner.rstrip())
         top += float(found[2]) + LINE
@@ -97,7 +97,7 @@ def below(drawings: Sequence[tuple[Sequence[str], str]]) -> str:
 
 
 def loop(place: Point, top: float, lines: Sequence[str]) -> Drawn:
-    """An arrow from a place to itself, above it: ``top`` is half of the place's height."""
+    """Return an arrow from a place to itself, above it: ``top`` is half of the place's height."""
     x, y = place
     away = f"{x - LOOP_HALF:.1f} {y - top - 42:.1f} {x + LOOP_HALF:.1f} {y - top - 42:.1f}"
     path = f"M{x - 11:.1f} {y - top + 3:.1f}C{away} {x + 11:.1f} {y - top + 3:.1f}"
@@ -105,7 +105,7 @@ def loop(place: Point, top: float, lines: Sequence[str]) -> Drawn:
 
 
 def labelled(path: str, lines: Sequence[str], bottom: Point, box: Box) -> Drawn:
-    """A curve with its labels stacked upwards from ``bottom``."""
+    """Return a curve with its labels stacked upwards from ``bottom``."""
     x, y = bottom
     texts = [
         f'<text x="{x:.1f}" y="{y - LINE * (len(lines) - 1 - i):.1f}">{escape(line)}</text>'
@@ -114,7 +114,7 @@ def labelled(path: str, lines: Sequence[str], bottom: Point, box: Box) -> Drawn:
     half = max(map(len, lines)) * CHARACTER / 2
     height = LINE * len(lines)
     written = (x - half, y - height, x + half, y)
-    # A patch of ground, so that a curve behind the text does not cross it out.
+    # A background patch, so that a curve behind the text does not cross it out.
     patch = _ground(x - half, y - height + 3, 2 * half, height)
     return Drawn(f'<path class="edge" d="{path}"/>', "\n".join([patch, *texts]), (box, written))
 
@@ -125,35 +125,34 @@ def _ground(x: float, y: float, width: float, height: float) -> str:
 
 # Where the places of a drawing go: layers from left to right, rows near those of their neighbours.
 #
-# Sugiyama's steps: an arrow that skips layers has a place of its own in each layer between; layers are
-# ordered by the means of their neighbours, and what crosses least is kept; rows are as near to their
-# neighbours' as the order allows (least squares, by pooling adjacent violators). All lengths are in
-# pixels.
+# Sugiyama's steps. An arrow that skips layers has a dummy place in each layer between. Layers are ordered by
+# the means of their neighbours, and the order with the fewest crossings is kept. Rows are as near to their
+# neighbours' as the order allows (least squares, by pooling adjacent violators). All lengths are in pixels.
 
 #: A pair of places, by their numbers: from, to.
 Pair = tuple[int, int]
 
-#: What a loop takes above its place, without its labels.
+#: The height of a loop above its place, without its labels.
 LOOP: Final = 34.0
-#: Between places of a layer, at least.
+#: The least distance between places of a layer.
 _ROW: Final = 22.0
-#: How far an arrow between places of the same layer goes aside, at least.
+#: How far an arrow between places of the same layer swings out, at least.
 _BULGE: Final = 26.0
-#: The head of an arrow.
+#: The length of an arrow head.
 _HEAD: Final = 16.0
-#: On either side of a label on an arrow.
+#: The space on either side of a label on an arrow.
 _BESIDE: Final = 14.0
-#: From layer to layer, at least where arrows are not level, and what steep ones get at most.
+#: The least width between layers where arrows are not level, and the most that steep arrows get.
 _CURVE: Final = 48.0
 _WIDEST: Final = 120.0
-#: Half of what an arrow takes that passes a layer.
+#: Half the height of an arrow that passes a layer.
 _PASSING: Final = 6.0
 _SWEEPS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPlace:
-    """A box or a circle: its layer, half of its width, half of its height; what is written below it.
+    """A box or a circle: its layer, half of its width, half of its height, and the text below it.
 
     ``below`` is the height of that text, and ``under`` half of its width.
     """
@@ -168,7 +167,7 @@ class DrawnPlace:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a layer holds: a place, or where an arrow passes."""
+    """An item of a layer: a place, or an arrow that passes."""
 
     layer: int
     above: float
@@ -176,13 +175,13 @@ class _Item:
 
 
 class Layers:
-    """Places in layers, and where they are.
+    """Places in layers, and their positions.
 
-    ``chains``: for each arrow but loops, the items from left to right that it passes: its places, and between
-    them one for each layer that it skips. ``meeting``: the arrows on the left (False) and the right of each
-    place. ``y``: the middle of each item. ``left``, ``right``: where each layer begins and ends. Arrows are
-    level for ``after`` a layer and for ``before`` the next, so that there is room for their labels; with
-    ``room`` there is more than a usual drawing needs.
+    ``chains``: for each arrow except loops, its items from left to right: its places, and between them one
+    for each layer that it skips. ``meeting``: the arrows on the left (False) and the right of each place.
+    ``y``: the middle of each item. ``left``, ``right``: where each layer begins and ends. Arrows are level
+    for ``after`` behind a layer and for ``before`` in front of the next, so that there is room for their
+    labels. ``room`` adds space beyond what a usual drawing needs.
     """
 
     def __init__(
@@ -215,16 +214,18 @@ class Layers:
         self.left, self.right = self._columns()
 
     def layer(self, item: int) -> int:
-        """The layer of an item."""
+        """Return the layer of an item."""
         return self._items[item].layer
 
     def centre(self, place: int) -> Point:
-        """The middle of a place."""
+        """Return the middle of a place."""
         layer = self.layer(place)
         return (self.left[layer] + self.right[layer]) / 2, self.y[place]
 
     def quiet(self, pair: Pair) -> int:
-        """At which end an arrow has fewer beside it: the left (-1), the right (1), or neither (0)."""
+        """Return the end at which an arrow has fewer neighbours: the left (-1), the right (1), or neither
+        (0).
+        """
         low, *_, high = self.chains[pair]
         if self.layer(low) == self.layer(high):
             return 0
@@ -234,11 +235,11 @@ class Layers:
         return (left > right) - (left < right)
 
     def aside(self, a: int, b: int) -> float:
-        """How far an arrow between two places of a layer goes aside."""
+        """Return how far an arrow between two places of a layer swings out."""
         return _BULGE + abs(self.y[a] - self.y[b]) / 5
 
     def _item(self, number: int) -> _Item:
-        """What a place needs, with its loop, and the labels of its arrows beside it."""
+        """Return the space of a place, with its loop, and the labels of its arrows beside it."""
         place = self.places[number]
         lines = [len(found) for (a, b), found in self._labels.items() if a != b and number in (a, b)]
         half = max([place.tall, *(LINE * count / 2 for count in lines)])
@@ -246,7 +247,7 @@ class Layers:
         return _Item(place.layer, half + (LOOP + LINE * len(looping) if looping else 0.0), half + place.below)
 
     def _chain(self, a: int, b: int) -> list[int]:
-        """The items from left to right that the arrow between two places passes."""
+        """Return the items from left to right that the arrow between two places passes."""
         low, high = sorted((a, b), key=self.layer)
         between = range(self.layer(low) + 1, self.layer(high))
         passed = [len(self._items) + i for i in range(len(between))]
@@ -255,7 +256,7 @@ class Layers:
         return [low, *passed, high]
 
     def _ordered(self) -> list[list[int]]:
-        """The items of each layer, from top to bottom."""
+        """Return the items of each layer, from top to bottom."""
         depth = max(item.layer for item in self._items) + 1
         order: list[list[int]] = [[] for _ in range(depth)]
         for i, item in enumerate(self._items):
@@ -292,10 +293,10 @@ class Layers:
         )
 
     def _rows(self) -> list[float]:
-        """The height of each item's middle."""
+        """Return the height of each item's middle."""
         y = [0.0] * len(self._items)
         for sweep in range(2 * _SWEEPS + 1):
-            # First from left to right, then back and forth, in the end between both.
+            # First from left to right, then in both directions in turn, finally between both neighbours.
             last = sweep == 2 * _SWEEPS
             sides = [self._earlier, self._later] if last else [self._later if sweep % 2 else self._earlier]
             for layer in reversed(self._order) if sweep % 2 else self._order:
@@ -308,7 +309,7 @@ class Layers:
         return y
 
     def _spread(self, layer: list[int], wished: list[float]) -> list[float]:
-        """As near as can be to where they wish to be, in order and apart."""
+        """Return heights as near as possible to the wished ones, in order and apart."""
         items = [self._items[i] for i in layer]
         begin = [0.0]
         for upper, lower in pairwise(items):
@@ -324,7 +325,7 @@ class Layers:
         return [place + offset for place, offset in zip(level, begin, strict=True)]
 
     def _level(self) -> tuple[list[float], list[float]]:
-        """How long arrows are level after each layer, and before the next."""
+        """Return how long arrows are level behind each layer, and in front of the next."""
         after, before = [_HEAD] * len(self._order), [_HEAD] * len(self._order)
         for pair, (low, *_, high) in self.chains.items():
             length = width(self._labels[pair]) + 2 * _BESIDE
@@ -337,13 +338,13 @@ class Layers:
         return after, before
 
     def _columns(self) -> tuple[list[float], list[float]]:
-        """Where each layer begins and ends."""
+        """Return where each layer begins and ends."""
         wide = [
             max((2 * self.places[i].half for i in layer if i < len(self.places)), default=0.0)
             for layer in self._order
         ]
         needed = [self._curve] * len(wide)
-        # What is written above or below places may be wider than their layers.
+        # The text above or below places may be wider than their layers.
         over = [0.0] * len(wide)
         for i, place in enumerate(self.places):
             half = max(place.under, width(self._labels.get((i, i), ())) / 2)
@@ -366,5 +367,5 @@ class Layers:
 
 
 def width(lines: Sequence[str]) -> float:
-    """The width of a label."""
+    """Return the width of a label."""
     return max(map(len, lines), default=0) * CHARACTER

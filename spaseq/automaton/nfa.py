@@ -1,17 +1,17 @@
 """NFA_scep, the automaton of a sequence (SPAseq paper, section 6): plain, immutable data.
 
-It is the position automaton of the sequence: a state is "after this place of the sequence", so
-there are no empty edges, and one edge is one step of a run: an event for a GPM, the simultaneous
-events of an ``&``, or a whole ``ALL``. Five things go beyond a textbook automaton:
+It is the position automaton of the sequence: a state is "after this place of the sequence", so there are no
+empty edges, and one edge is one step of a run: an event for a GPM, the simultaneous events of an ``&``, or a
+whole ``ALL``. Five things go beyond a textbook automaton:
 
 - *Operators* stand on the edges, as state-transition predicates ``(U, op, P)``, together with the
   *rivals* of P: all that the element after the operator can start with. Whether its optional parts are there
   is chosen before, so an element has an edge for each choice.
 - *Kleene bounds* are counters: ``Enter``, ``Again`` and ``Leave`` guard an edge, so that ``X{2,500}``
-  needs no 500 copies of X, and tell Ω where an iteration begins and ends.
+  needs no 500 copies of X. They also mark in Ω where an iteration begins and ends.
 - *Negations* open a gap (``Forbid``) that the next element closes (``Await`` … ``Decide``), or the end
-  of the window if no element follows; so does ``X?`` where it is left out (``Omit``).
-- *Time bounds* inside are marked where they begin (``Since``) and asked where they end (``Until``).
+  of the window if no element follows. ``X?`` that is left out does the same (``Omit``).
+- *Time bounds* inside the sequence begin at ``Since`` and are tested at ``Until``.
 - Each operand of an ``ALL`` has an automaton of its own (``parts``).
 """
 
@@ -35,7 +35,7 @@ class Enter:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """An iteration ends and another one is wanted: possible while the counter is below ``maximum``."""
+    """An iteration ends and another one begins: possible while the counter is below ``maximum``."""
 
     kleene: int
     maximum: int | None
@@ -55,7 +55,7 @@ class Forbid:
     """From here on no event may be relevant for one of these units of a negated element.
 
     ``strategy`` is the operator before it, None at the beginning of a match. After ``,`` only the next event
-    is meant. ``inside`` are the Kleenes in progress.
+    counts. ``inside`` are the Kleenes in progress.
     """
 
     units: tuple[Atom | Both, ...]
@@ -66,7 +66,9 @@ class Forbid:
 
 @dataclass(frozen=True, slots=True)
 class AbsentSide:
-    """Another side of a ``|``, after the Kleenes ``entered`` on the way; ``inside`` are all in progress."""
+    """Another side of a ``|``, behind the Kleenes ``entered`` on the way; ``inside`` are all Kleenes in
+    progress.
+    """
 
     entered: tuple[int, ...]
     inside: tuple[int, ...]
@@ -104,7 +106,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """The last event is at most ``limit`` after the one that began the time of ``within``."""
+    """The last event is at most ``limit`` after the event that began the time of ``within``."""
 
     within: int
     limit: Duration
@@ -112,7 +114,7 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Element ``owner`` is complete: what was forbidden before it must not have happened.
+    """Element ``owner`` is complete: the units forbidden before it must not have occurred.
 
     ``inside`` are the Kleenes in progress.
     """
@@ -129,7 +131,7 @@ Unit = Atom | Both | AnyOrder
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """Something that ``;`` must not skip, and the Kleenes that are entered on the way to it."""
+    """A unit that ``;`` must not skip, and the Kleenes that are entered on the way to it."""
 
     entered: tuple[int, ...]
     unit: Atom | Both
@@ -152,12 +154,12 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A step: ``ends`` what the source state completes, reads a unit, ``begins`` what the unit is in.
+    """A step: ``ends`` complete the source state, a unit is read, ``begins`` start what the unit is in.
 
-    ``ends`` acts on the match so far, before the operator is asked; ``begins`` between the operator
-    and the unit. ``key`` are variables that the match so far surely binds and every rival and
-    the unit surely bind too: runs can be found by their values. ``filters`` are those of WHERE and
-    of the GPM that become decidable here and not before. ``order``: see ``Accept``.
+    ``ends`` act on the match so far, before the operator is tested; ``begins`` between the operator and the
+    unit. ``key`` are variables that the match so far, every rival and the unit all surely bind: runs can be
+    found by their values. ``filters`` are those of WHERE and of the GPM that become decidable here and not
+    before. ``order``: see ``Accept``.
     """
 
     source: int
@@ -180,8 +182,8 @@ class Edge:
 class Accept:
     """The state may end the match, after these actions.
 
-    With AFTER MATCH SKIP, ``order`` are the choices of the sequence that lead out of the state this way, each
-    as its place in the order of preference: of all ways out of a state the least is preferred.
+    With AFTER MATCH SKIP, ``order`` are the choices of the sequence that this way out of the state makes,
+    each as its place in the order of preference: the least of all ways out of a state is preferred.
     """
 
     state: int
@@ -194,8 +196,8 @@ class NFA:
     """The automaton of ``root``. States are numbered from 0, the initial one.
 
     ``parts`` has the automata of the operands of each ALL on an edge, by node id. ``shared`` are the
-    variables that every GPM which is not only negated surely binds: natural partition keys,
-    recorded and never used on their own account.
+    variables that every GPM surely binds which is not only negated: natural partition keys. They are a note
+    only: no matcher partitions by them.
     """
 
     pattern: SequencePattern = field(repr=False)
@@ -207,10 +209,10 @@ class NFA:
     shared: tuple[str, ...] = ()
 
     def leaving(self, state: int) -> tuple[Edge, ...]:
-        """The edges out of a state."""
+        """Return the edges out of a state."""
         return tuple(edge for edge in self.edges if edge.source == state)
 
     def everywhere(self, change: Callable[[NFA], NFA]) -> NFA:
-        """This automaton and all parts inside it, changed."""
+        """Apply a change to this automaton and to all parts inside it."""
         parts = {identity: part.everywhere(change) for identity, part in self.parts.items()}
         return change(replace(self, parts=parts))

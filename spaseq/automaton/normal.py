@@ -43,7 +43,7 @@ from spaseq.language.syntax import (
 
 
 def normalise(query: Query) -> SequencePattern:
-    """The normal form of a checked query."""
+    """Return the normal form of a checked query."""
     references = list(scope.references(query.sequence))
     positive = {ref.name for ref, negated in references if not negated}
     counts = Counter(name for g in query.gpms if g.name in positive for name in scope.gpm_variables(g))
@@ -68,7 +68,7 @@ def normalise(query: Query) -> SequencePattern:
 
 
 def is_strict(node: Node) -> bool:
-    """Whether a node asks for what is next to it, relevant or not."""
+    """Return whether a node contains an operator about adjacent events, relevant or not."""
     match node:
         case Chain(operators=operators):
             return Strategy.STRICT in operators
@@ -79,9 +79,10 @@ def is_strict(node: Node) -> bool:
 
 
 def _witnesses(query: Query, gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
-    """What binds the partition's variables without FILTERs, where that says more than the GPMs say.
+    """Return GPMs that bind the partition's variables without FILTERs, where that covers more than the GPMs
+    do.
 
-    Only ``,`` sees an event of a partition for which no GPM is relevant.
+    ``,`` alone needs them: it sees events of a partition for which no GPM is relevant.
     """
     keys = {variable.name for variable in query.partition}
     found = {}
@@ -96,7 +97,10 @@ def _witnesses(query: Query, gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
 
 
 def _part(query: Query, gpm: Gpm, counts: Counter[str], positive: bool) -> GpmPart:
-    """A GPM's part; ``counts`` says how many GPMs that are not negated may bind a name, this one included."""
+    """Return a GPM's part.
+
+    ``counts``: how many GPMs that are not negated, this one included, may bind a name.
+    """
     own = scope.gpm_variables(gpm)
     filters = (element for element in gpm.pattern.elements if isinstance(element, Filter))
     asked = frozenset[str]().union(*(scope.mentioned(element.condition) for element in filters))
@@ -113,7 +117,7 @@ def _part(query: Query, gpm: Gpm, counts: Counter[str], positive: bool) -> GpmPa
 
 
 def _sides(operand: Seq) -> tuple[Seq, ...]:
-    """An operand of ``&`` once for each choice of a side of every ``|`` in it."""
+    """Return an operand of ``&`` once for each choice of a side of every ``|`` in it."""
     match operand:
         case Disjunction(operands=operands):
             return tuple(side for inner in operands for side in _sides(inner))
@@ -136,9 +140,9 @@ class _NormalBuilder:
         return self._count - 1
 
     def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
-        """``simultaneous``: variables that only other operands of the ``&`` around bind.
+        """Build a node. ``simultaneous``: variables that only other operands of the ``&`` around it bind.
 
-        ``unordered``: those that other operands of the ``ALL`` around bind.
+        ``unordered``: variables that other operands of the ``ALL`` around it bind.
         """
         identity = self._identity()
 
@@ -154,7 +158,7 @@ class _NormalBuilder:
             case Disjunction(operands=operands):
                 return Either(identity, tuple(map(inner, operands)))
             case Conjunction(operands=operands) if self._side_waits(operands):
-                # Only what is taken is asked: X & (Y | Z) is (X & Y) | (X & Z).
+                # Only the side that is taken counts: X & (Y | Z) is (X & Y) | (X & Z).
                 ways = product(*map(_sides, operands))
                 return inner(Disjunction(tuple(Conjunction(way, span=seq.span) for way in ways)))
             case Conjunction(operands=operands):
@@ -173,7 +177,8 @@ class _NormalBuilder:
                         loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
                 return Both(identity, nodes, tuple(deferred), tuple(loose))
             case All(operands=operands):
-                # What another operand binds may be bound here, too, but on the side of a | that is not taken.
+                # A variable of another operand may also be bound here, except on a side of a | that is not
+                # taken.
                 nodes = tuple(
                     self.build(o, simultaneous, unordered | self._bound(operands[:i] + operands[i + 1 :]))
                     for i, o in enumerate(operands)
@@ -197,7 +202,9 @@ class _NormalBuilder:
                 return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
 
     def _side_waits(self, operands: tuple[Seq, ...]) -> bool:
-        """Whether a filter on one side of a ``|`` needs what another operand binds, but not that side."""
+        """Return whether a filter on one side of a ``|`` needs what another operand binds, but
+        not that side.
+        """
         for i, operand in enumerate(operands):
             sides = _sides(operand)
             for side in sides if len(sides) > 1 else ():
@@ -214,7 +221,7 @@ class _NormalBuilder:
         return tuple(f for f in filters if not self._waits(ref, f, waited))
 
     def _waits(self, ref: Ref, condition: Filter, waited: frozenset[str]) -> bool:
-        """Whether a filter of a GPM needs a variable that only a sibling operand binds."""
+        """Return whether a filter of a GPM needs a variable that only a sibling operand binds."""
         needed = scope.mentioned(condition.condition) - self._gpms[ref.name].variables
         return bool(needed & waited)
 
@@ -223,5 +230,5 @@ class _NormalBuilder:
         return frozenset().union(*(self._gpms[ref.name].variables for ref in references))
 
     def _others(self, operands: tuple[Seq, ...], i: int) -> frozenset[str]:
-        """What the other operands bind and operand ``i`` does not."""
+        """Return the variables that operands other than ``i`` bind and ``i`` does not."""
         return self._bound(operands[:i] + operands[i + 1 :]) - self._bound(operands[i : i + 1])

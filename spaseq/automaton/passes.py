@@ -1,4 +1,4 @@
-"""What is done to an automaton after its construction: each pass a function NFA → NFA.
+"""Passes over an automaton after its construction: each a function NFA → NFA.
 
 No pass changes which matches there are, nor when they are found.
 """
@@ -33,7 +33,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 def drop_vacuous_negations(nfa: NFA) -> NFA:
-    """Between neighbours (``,``) there is no gap, so nothing can happen in it."""
+    """Drop negations between neighbours (``,``): there is no gap in which an event could occur."""
 
     def change(part: NFA) -> NFA:
         edges = (
@@ -62,7 +62,7 @@ def drop_vacuous_negations(nfa: NFA) -> NFA:
 
 
 def merge_states(nfa: NFA) -> NFA:
-    """States from which the same is possible become one (partition refinement, as for DFAs)."""
+    """Merge states from which the same is possible (partition refinement, as for DFAs)."""
 
     def change(part: NFA) -> NFA:
         block = dict.fromkeys(range(part.size), 0)
@@ -86,10 +86,10 @@ def merge_states(nfa: NFA) -> NFA:
 
 
 def place_filters(nfa: NFA) -> NFA:
-    """Notes on each edge the filters that become decidable there.
+    """Note on each edge the filters that become decidable there.
 
-    Correlated filters stand at their GPM, or at the ``&`` that binds their variables; those of WHERE at
-    the earliest edges behind which all their variables are bound, outside of the Kleenes they belong to.
+    Correlated filters stand at their GPM, or at the ``&`` that binds their variables; those of WHERE at the
+    earliest edges behind which all their variables are bound, outside of the Kleenes they belong to.
     """
 
     def change(part: NFA) -> NFA:
@@ -114,10 +114,10 @@ def place_filters(nfa: NFA) -> NFA:
 
 
 def derive_keys(nfa: NFA) -> NFA:
-    """Finds the variables by whose values the runs that wait at an edge can be looked up.
+    """Find the variables by which the runs that wait at an edge can be looked up.
 
-    They are bound by the run, by the unit, and by every rival. Also notes which variables all GPMs
-    share: without PARTITION BY they stay a note, since ``,`` speaks of the whole streamset.
+    The run, the unit, and every rival bind them. Also records in ``shared`` which variables all GPMs share;
+    without PARTITION BY these are only a note, since ``,`` is about the whole streamset.
     """
 
     def change(part: NFA) -> NFA:
@@ -137,9 +137,9 @@ def derive_keys(nfa: NFA) -> NFA:
 
 
 def order_by_cost(nfa: NFA) -> NFA:
-    """Disjuncts and conjuncts with the fewest triple patterns and filters first (paper, 7.3).
+    """Put disjuncts and conjuncts with the fewest triple patterns and filters first (paper, 7.3).
 
-    Not with AFTER MATCH SKIP, which prefers matches by the order written.
+    Not with AFTER MATCH SKIP, which prefers matches in the order written.
     """
     if nfa.pattern.query.skip is not None:
         return nfa
@@ -171,7 +171,7 @@ def _without(actions: tuple[Action, ...], kind: type | tuple[type, ...]) -> tupl
 
 
 def _forbids(nfa: NFA) -> bool:
-    """Whether a gap may be open somewhere; an operand of ALL leaves its gaps to what comes after."""
+    """Return whether a gap may be open somewhere; an operand of ALL leaves its gaps to what comes after."""
     edges = (action for edge in nfa.edges for action in (*edge.ends, *edge.begins))
     accepts = (action for accept in nfa.accepts for action in accept.ends)
     if any(isinstance(action, Forbid | Omit) for action in (*edges, *accepts)):
@@ -183,7 +183,9 @@ def _forbids(nfa: NFA) -> bool:
 
 
 def _futures(nfa: NFA, block: Mapping[int, int]) -> dict[int, object]:
-    """What each state allows, up to the given partition of states; the initial state stays alone."""
+    """Return what is possible from each state, given a partition of the states; the initial state stays
+    alone.
+    """
     accepts: dict[int, set[object]] = defaultdict(set)
     edges: dict[int, set[object]] = defaultdict(set)
     for accept in nfa.accepts:
@@ -194,7 +196,7 @@ def _futures(nfa: NFA, block: Mapping[int, int]) -> dict[int, object]:
 
 
 def _known(nfa: NFA) -> dict[int, frozenset[str]]:
-    """The variables surely bound in each state: the greatest fixpoint over all ways to reach it."""
+    """Return the variables surely bound in each state: the greatest fixpoint over all ways to reach it."""
     known: dict[int, frozenset[str]] = {0: _NONE}
     changed = True
     while changed:
@@ -212,7 +214,9 @@ def _known(nfa: NFA) -> dict[int, frozenset[str]]:
 
 
 def _bound_in(nfa: NFA, known: Mapping[int, frozenset[str]]) -> dict[int, frozenset[str]]:
-    """The variables bound in each state, without those of the Kleenes that may be in progress there."""
+    """Return the variables bound in each state, without those of the Kleenes that may be in
+    progress there.
+    """
     inside: dict[int, set[int]] = defaultdict(set)
     for edge in nfa.edges:
         inside[edge.target].update(edge.inside)
@@ -223,7 +227,7 @@ def _bound_in(nfa: NFA, known: Mapping[int, frozenset[str]]) -> dict[int, frozen
 
 
 def _acted(pattern: SequencePattern, actions: Iterable[Action], bound: frozenset[str]) -> frozenset[str]:
-    """What is still bound after some actions: an iteration's end takes its own variables away."""
+    """Return the variables still bound after some actions: an iteration's end removes its own variables."""
     for action in actions:
         if isinstance(action, Again):
             bound -= _own(pattern, action.kleene)
@@ -236,7 +240,7 @@ def _own(pattern: SequencePattern, kleene: int) -> frozenset[str]:
 
 
 def _bound(pattern: SequencePattern, node: Node) -> frozenset[str]:
-    """The variables that every match of a node binds."""
+    """Return the variables that every match of a node binds."""
     match node:
         case Atom(gpm=name):
             return scope.gpm_certain(pattern.gpms[name].gpm)
@@ -265,7 +269,7 @@ def _ordered(pattern: SequencePattern, node: Unit) -> Unit:
 
 
 def _cost(pattern: SequencePattern, node: Node) -> int:
-    """How much there is to evaluate in a node, counted in triple patterns and filters."""
+    """Return the cost of evaluating a node, in triple patterns and filters."""
     return sum(
         len(atom.filters) + _size(pattern.gpms[atom.gpm].stateless)
         for atom in walk(node)

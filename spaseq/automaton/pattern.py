@@ -1,8 +1,8 @@
-"""The sequence of a query in normal form: what the matchers and the automaton are built from.
+"""The sequence of a query in normal form, the input of matchers and of the automaton.
 
-Every place of the sequence gets an identity, every Kleene closure knows which variables are its own
-(*group variables*: semantics, section 4), every GPM is cut into what one event decides alone and the
-correlated filters that need the rest of the match.
+Every place of the sequence gets an id. Every Kleene closure has the variables that are its own (*group
+variables*: semantics, section 4). Every GPM is split into what one event decides alone and the correlated
+filters that need the rest of the match.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spaseq.language.syntax import (
 
 @dataclass(frozen=True, slots=True)
 class GpmPart:
-    """A GPM, cut in two: what one event decides, and the filters that need the match so far."""
+    """A GPM in two parts: what one event decides, and the filters that need the match so far."""
 
     gpm: Gpm
     streams: frozenset[NamedNode]
@@ -42,9 +42,9 @@ class GpmPart:
 class Atom:
     """One event that is relevant for a GPM.
 
-    ``filters`` are its correlated filters, without those that need a variable which another operand
-    of an ``&`` around it binds: those stand in that node's ``deferred``. ``loose`` are the ones among
-    them that need no variable of another operand of an ``ALL``.
+    ``filters`` are its correlated filters. Filters that need a variable of another operand of an ``&`` around
+    it are in that node's ``deferred`` instead. ``loose`` are the filters among them that need no variable of
+    another operand of an ``ALL``.
     """
 
     id: int
@@ -76,10 +76,10 @@ class Both:
 class Either:
     """``X | Y``, in order of preference.
 
-    ``;`` waits for any operand, and for any of ``closed``: sides that are not taken here. Where the operands
-    are ``apart``, the choice is made beforehand, and none hinders another: ``X{0,m}`` is one of X and
-    ``Empty``, and so are the alternatives of one sequence, where their variables have different scopes.
-    ``places`` are the operands' in the order of preference, if not 0, 1 and so on.
+    ``;`` waits for any operand, and for any of ``closed``: sides that are not taken here. If the operands are
+    ``apart``, the choice is made beforehand, and no operand blocks another. Two nodes are so: ``X{0,m}`` as X
+    or ``Empty``, and the alternatives of a sequence in which variables have different scopes. ``places`` are
+    the operands' positions in the order of preference, if not 0, 1 and so on.
     """
 
     id: int
@@ -89,7 +89,9 @@ class Either:
     places: tuple[int, ...] = ()
 
     def place(self, operand: int) -> int:
-        """Where an operand stands in the order of preference; of those with one place none is preferred."""
+        """Return an operand's place in the order of preference; operands of equal places are equally
+        preferred.
+        """
         return self.places[operand] if self.places else operand
 
 
@@ -105,9 +107,9 @@ class AnyOrder:
 class Kleene:
     """``X+``, ``X{n,m}`` with n ≥ 1; ``maximum`` None means unbounded.
 
-    ``reluctant`` prefers to leave, where it could go on (AFTER MATCH SKIP).
-    ``own`` are the variables bound anew by every iteration: those that nothing outside of X binds or joins in
-    the same alternative, the ones of Kleenes inside X included.
+    ``reluctant`` prefers to end the loop where it could continue (AFTER MATCH SKIP). ``own`` are the
+    variables bound anew by every iteration: nothing outside of X binds or joins them in the same alternative.
+    They include the variables of Kleenes inside X.
     """
 
     id: int
@@ -121,7 +123,7 @@ class Kleene:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Matches no event, and asks nothing: the zero iterations of ``X{0,m}``."""
+    """Matches no event, without a condition: the zero iterations of ``X{0,m}``."""
 
     id: int
 
@@ -130,7 +132,7 @@ class Empty:
 class Maybe:
     """``X?``: a left join, X or no X in its place. (With AFTER MATCH SKIP it is a choice with ``Empty``.)
 
-    What is absent is X, or any of its ``readings`` if it has alternatives, one of which is taken here.
+    What must be absent is X, or any of its ``readings`` if it has alternatives of which one is taken here.
     """
 
     id: int
@@ -140,10 +142,10 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """``!X``; with ``limit``, only events within so long after what is before it bar a match.
+    """``!X``; with ``limit``, only events within this time after the preceding element prevent a match.
 
-    At the beginning: before what follows it. ``free`` are variables of X that join nothing: those of the
-    Kleene beside it that repeats X.
+    At the beginning, the time counts back from the following element. ``free`` are variables of X that join
+    nothing: those of the adjacent Kleene that repeats X.
     """
 
     id: int
@@ -154,7 +156,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """``X WITHIN d``: the last event that X chose is at most ``limit`` after its first."""
+    """``X WITHIN d``: the last event chosen for X is at most ``limit`` after the first one."""
 
     id: int
     element: Node
@@ -171,11 +173,11 @@ Start = tuple[tuple[int, ...], Atom | Both]
 class SequencePattern:
     """A query's sequence in normal form.
 
-    ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to, ``owners`` to those
-    of all alternatives, outermost first; ``mixed`` are the ones that have another scope elsewhere.
-    ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used only under ``!``.
-    ``witnesses`` are in ``gpms`` beside those of the query: GPMs without their FILTERs, which say of what
-    partitions an event is (semantics, section 4). They match nothing.
+    ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to. ``owners`` maps it
+    to the Kleenes of all alternatives, outermost first. ``mixed`` are the variables that have another scope
+    elsewhere. ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used only under ``!``.
+    ``witnesses`` are further GPMs in ``gpms``, without their FILTERs: they only give an event's partitions
+    (semantics, section 4) and match nothing.
     """
 
     query: Query
@@ -201,7 +203,7 @@ class SequencePattern:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly inside."""
+    """Return the nodes directly inside."""
     match node:
         case Atom() | Empty():
             return ()
@@ -220,21 +222,23 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all inside it, outermost first, in the order written."""
+    """Yield the node and all nodes inside it, outermost first, in the order written."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def starts(node: Node) -> tuple[Start, ...]:
-    """What a node can start with: atoms, and conjunctions as a whole (semantics, section 4, ``;``)."""
+    """Return the units that a node can start with: atoms, and conjunctions as a whole (semantics,
+    4, ``;``).
+    """
     return tuple(dict.fromkeys(start for choice in choices(node) for start in choice))
 
 
 def choices(node: Node) -> tuple[tuple[Start, ...], ...]:
-    """What a node can start with, once for each way in which its optional parts are there or not.
+    """Return the units that a node can start with, for each choice of which optional parts are present.
 
-    ``;`` waits for what one choice starts with; an empty one starts with nothing: the node may be left out.
+    ``;`` waits for the units of one choice. An empty choice starts with nothing: the node may be left out.
     """
     match node:
         case Atom() | Both():
@@ -268,7 +272,7 @@ def _together(nodes: Iterable[Node]) -> tuple[tuple[Start, ...], ...]:
 
 
 def nullable(node: Node) -> bool:
-    """Whether a node has a match without any event."""
+    """Return whether a node has a match without any event."""
     match node:
         case Atom() | Both():
             return False
@@ -283,14 +287,14 @@ def nullable(node: Node) -> bool:
 
 
 def units(node: Node) -> tuple[Atom | Both, ...]:
-    """What an event can be relevant for inside a node: its atoms, and conjunctions as a whole."""
+    """Return the units inside a node for which an event can be relevant: atoms, conjunctions as a whole."""
     if isinstance(node, Atom | Both):
         return (node,)
     return tuple(unit for child in children(node) for unit in units(child))
 
 
 def may_trail(node: Node) -> bool:
-    """Whether a match may have to wait for the end of its window (a negation or ``?`` comes last)."""
+    """Return whether a match may have to wait for the end of its window (a negation or ``?`` comes last)."""
     match node:
         case Chain(items=items):
             last = [item for i, item in enumerate(items) if all(map(nullable, items[i + 1 :]))]
@@ -306,7 +310,7 @@ def may_trail(node: Node) -> bool:
 
 
 def events_of_each(node: Node) -> int | None:
-    """How many events each way to match a node has; None if not all have as many, or one may stand twice."""
+    """Return how many events every match of a node has; None if that varies, or an event may occur twice."""
     match node:
         case Atom():
             return 1

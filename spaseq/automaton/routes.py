@@ -1,8 +1,8 @@
 """The arrows of a layered drawing, and their labels.
 
-Arrows leave and reach places at the sides, are curves in the gaps between layers, and level where they pass
-a layer, in a row of their own: none is behind a place. A label is put where on its arrow nothing is in its
-way: no place, no other label, no arrow's head. If that is nowhere, everything is drawn again with more room.
+Arrows leave and reach places at the sides. They are curves in the gaps between layers, and level where they
+pass a layer, in a row of their own, so that none is behind a place. A label goes where its arrow is free: no
+place, no other label, no arrow head. If there is no such point, everything is drawn again with more room.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from spaseq.automaton.layered import (
 #: A cubic Bézier curve.
 _Curve: TypeAlias = tuple[Point, Point, Point, Point]
 
-#: Between arrows where they meet a place; if there is less room, they meet at one point.
+#: The distance of arrows at a place; if there is less room, they meet at one point.
 _PORT: Final = 11.0
 _LEAST_PORT: Final = 5.0
-#: What an arrow leaves free in front of a place.
+#: The space between an arrow and a place.
 _AWAY: Final = 3.0
-#: How much room the head of an arrow takes.
+#: The length of an arrow head.
 _HEAD_LENGTH: Final = 11.0
 _HEAD_HALF: Final = 5.0
-#: Between a label and the place it is beside: the head of an arrow.
+#: The space between a label and its place, for the arrow head.
 _HEAD: Final = 17.0
-#: Where on a curve labels should be, the best first, and where they may be.
+#: The parameters on a curve where labels may be, best first.
 _TRIED: Final = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
 _POSSIBLE: Final = tuple(k / 24 for k in range(1, 24))
 _SAMPLES: Final = 12
-#: How often more room is tried.
+#: The number of attempts with more room.
 _ROOMS: Final = 24
 
 
 def arrows(
     places: Sequence[DrawnPlace], labels: Mapping[Pair, Sequence[str]]
 ) -> tuple[list[Point], list[Drawn]]:
-    """The centres of places, and an arrow with its lines of labels for each pair of them."""
+    """Return the centres of places, and an arrow with its lines of labels for each pair of them."""
     best: tuple[float, list[Point], list[Drawn]] | None = None
     for room in range(_ROOMS):
         found = _arrows(Layers(places, labels, room), labels)
@@ -64,7 +64,7 @@ def arrows(
 
 
 def _arrows(layers: Layers, labels: Mapping[Pair, Sequence[str]]) -> tuple[float, list[Point], list[Drawn]]:
-    """How much labels hide, and what is drawn."""
+    """Return how much labels hide, the centres of places, and the arrows."""
     places = layers.places
     ports = _ports(layers)
     routes = {pair: _route(layers, pair, ports) for pair in layers.chains}
@@ -90,9 +90,10 @@ def _arrows(layers: Layers, labels: Mapping[Pair, Sequence[str]]) -> tuple[float
 
 
 def _ports(layers: Layers) -> dict[tuple[Pair, int], float]:
-    """By how much an arrow misses the middle of each of its places: those from above meet them above.
+    """Return the vertical distance of an arrow's ends from the middle of its places: arrows from above end
+    above.
 
-    Where there is no room for all, they meet in the middle.
+    Where there is no room for all, they end in the middle.
     """
     ports = {}
     for (end, _), pairs in layers.meeting.items():
@@ -107,7 +108,7 @@ def _ports(layers: Layers) -> dict[tuple[Pair, int], float]:
 
 
 def _route(layers: Layers, pair: Pair, ports: Mapping[tuple[Pair, int], float]) -> list[_Curve]:
-    """The curves of an arrow, from left to right."""
+    """Return the curves of an arrow, from left to right."""
     chain = layers.chains[pair]
     low, high = chain[0], chain[-1]
     begin = _rim(layers, low, ports[pair, low], 1)
@@ -131,7 +132,7 @@ def _route(layers: Layers, pair: Pair, ports: Mapping[tuple[Pair, int], float]) 
 
 
 def _rim(layers: Layers, place: int, port: float, side: int) -> Point:
-    """Where an arrow meets a place on its right (1) or its left (-1)."""
+    """Return the point where an arrow meets a place on its right (1) or its left (-1)."""
     x, y = layers.centre(place)
     found = layers.places[place]
     half = sqrt(found.half**2 - port**2) if found.circle else found.half
@@ -147,7 +148,7 @@ def _reversed(route: Sequence[_Curve]) -> list[_Curve]:
 
 
 def _path(route: Sequence[_Curve]) -> str:
-    """In SVG's words; what has no length is left out."""
+    """Return an SVG path; curves without length are left out."""
     text = f"M{_point(route[0][0])}"
     for a, b, c, d in route:
         if (a, c) == (b, d):
@@ -180,7 +181,7 @@ def _bounds(points: Sequence[Point]) -> Box:
 
 
 def _ends(layers: Layers, pair: Pair, route: Sequence[_Curve], lines: Sequence[str]) -> list[Point]:
-    """Where the arrow is level beside a place, if its label should be there."""
+    """Return the points where the arrow is level beside a place, if its label should be there."""
     half = width(lines) / 2 + _HEAD
     low, *_, high = layers.chains[pair]
     match layers.quiet(pair):
@@ -199,12 +200,14 @@ def _free(
     taken: Sequence[Box],
     others: Sequence[Point],
 ) -> Box:
-    """The box of a label, where it covers as little as can be of boxes, then of other arrows."""
+    """Return the box of a label where it covers least of other boxes, then of other arrows."""
     half, tall = width(lines) / 2, LINE * len(lines) / 2
     turns = [curve for curve in route if curve[0] != curve[1]]
 
     def least(points: Iterable[Point]) -> tuple[float, int, Box]:
-        """How much is covered of boxes, how many points of other arrows, and by which label."""
+        """Return the area covered of boxes, the number of points covered of other arrows, and the label's
+        box.
+        """
         boxes = [(x - half, y - tall, x + half, y + tall) for x, y in points]
         found = [(_covered(box, taken), sum(_inside(point, box) for point in others), box) for box in boxes]
         return min(found, key=lambda cover: cover[:2])
@@ -228,7 +231,7 @@ def _inside(point: Point, box: Box) -> bool:
 
 
 def _boxes(place: DrawnPlace, centre: Point) -> list[Box]:
-    """A place, and what is written below it."""
+    """Return the boxes of a place and of the text below it."""
     x, y = centre
     bottom = y + place.tall
     box = (x - place.half, y - place.tall, x + place.half, bottom)
@@ -236,7 +239,7 @@ def _boxes(place: DrawnPlace, centre: Point) -> list[Box]:
 
 
 def _head(layers: Layers, pair: Pair, route: Sequence[_Curve]) -> Box:
-    """The head of an arrow, which is level there."""
+    """Return the box of an arrow head, which is level."""
     begins = pair[0] == layers.chains[pair][0]
     x, y = route[-1][3] if begins else route[0][0]
     place = layers.centre(pair[1])[0]

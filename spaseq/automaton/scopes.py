@@ -1,8 +1,8 @@
-"""Which variables a Kleene binds anew: a matter of one alternative (semantics, section 4, *Group variables*).
+"""Which variables a Kleene binds anew, in each alternative (semantics, section 4, *Group variables*).
 
-Occurrences on different sides of a ``|`` are taken apart, so a name may belong to a Kleene on one side and to
-another, or to the whole match, on the other. Where the side that is taken at one place decides about another
-place, the sequence is written out: once for each side, the others ``closed``.
+Occurrences on different sides of a ``|`` are separate. So a name may belong to a Kleene on one side and to
+another, or to the whole match, on the other. If the side taken at one place decides the scope at another
+place, the sequence is written out: once for each side, with the others ``closed``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Variables = Mapping[str, frozenset[str]]
 
 
 def scoped(root: Node, variables: Variables, single: frozenset[str]) -> Node:
-    """The sequence with the variables that its Kleenes own, numbered from 0 in the order written.
+    """Return the sequence with the variables that its Kleenes own, numbered from 0 in the order written.
 
     The ids of ``root`` must differ. ``single`` are variables that have one value in any case.
     """
@@ -42,7 +42,9 @@ def scoped(root: Node, variables: Variables, single: frozenset[str]) -> Node:
 
 
 def owners(root: Node, variables: Variables) -> tuple[dict[str, tuple[int, ...]], frozenset[str]]:
-    """Which Kleenes each group variable belongs to, outermost first, and the variables of several scopes."""
+    """Return the Kleenes that each group variable belongs to, outermost first, and the variables of several
+    scopes.
+    """
     found: dict[str, set[int | None]] = {}
     for name, kleene in _occurrences(root, variables, ()):
         found.setdefault(name, set()).add(kleene)
@@ -52,7 +54,7 @@ def owners(root: Node, variables: Variables) -> tuple[dict[str, tuple[int, ...]]
 
 
 def loops(node: Node) -> frozenset[int]:
-    """The Kleenes that a node has in each of its alternatives, also where they are left out."""
+    """Return the Kleenes that occur in every alternative of a node, also if an optional part is left out."""
     match node:
         case Kleene(id=identity, element=element):
             return loops(element) | {identity}
@@ -66,7 +68,7 @@ def loops(node: Node) -> frozenset[int]:
 
 
 def passed(node: Node, before: frozenset[int] = frozenset()) -> Iterator[tuple[int, frozenset[int]]]:
-    """The id of each node in ``node``, and the Kleenes that stand before it in every alternative."""
+    """Yield the id of each node in ``node``, and the Kleenes that stand before it in every alternative."""
     yield node.id, before
     if isinstance(node, Chain):
         for item in node.items:
@@ -80,7 +82,7 @@ def passed(node: Node, before: frozenset[int] = frozenset()) -> Iterator[tuple[i
 def _occurrences(
     node: Node, variables: Variables, inside: tuple[Kleene, ...]
 ) -> Iterator[tuple[str, int | None]]:
-    """Every place of a variable, and the innermost Kleene there that it belongs to."""
+    """Yield every place of a variable, and the innermost Kleene there that it belongs to."""
     if isinstance(node, Atom):
         for name in variables[node.gpm]:
             yield name, next((k.id for k in reversed(inside) if name in k.own), None)
@@ -93,7 +95,7 @@ def _occurrences(
 
 
 def _exempt(root: Node) -> dict[int, int]:
-    """The negations that stand beside a Kleene of the GPM they negate, by id, with that Kleene's."""
+    """Return the negations beside a Kleene of the GPM they negate: their ids, with the Kleene's."""
     found = {}
     for chain in (node for node in walk(root) if isinstance(node, Chain)):
         for i, item in enumerate(chain.items):
@@ -112,7 +114,7 @@ def _exempt(root: Node) -> dict[int, int]:
 
 
 def _bare(node: Node) -> Node:
-    """An element without ``WITHIN``, and without that it may be left out."""
+    """Return an element without ``WITHIN`` and ``?``."""
     match node:
         case Within(element=element) | Maybe(element=element):
             return _bare(element)
@@ -123,14 +125,14 @@ def _bare(node: Node) -> Node:
 
 
 class _Bound:
-    """What the atoms of a sequence bind or join."""
+    """The variables that the atoms of a sequence bind or join."""
 
     def __init__(self, root: Node, variables: Variables) -> None:
         self._variables = variables
         self._exempt = _exempt(root)
 
     def of(self, node: Node) -> frozenset[str]:
-        """All variables in a node, on the sides that are taken."""
+        """Return all variables in a node, on the sides that are taken."""
         match node:
             case Atom(gpm=name):
                 return self._variables[name]
@@ -144,7 +146,7 @@ class _Bound:
                 return _NONE.union(*map(self.of, children(node)))
 
     def surely(self, node: Node) -> frozenset[str]:
-        """Those that are there whatever sides are taken; a Kleene may take all."""
+        """Return the variables in a node whichever sides are taken; a Kleene may take all sides."""
         match node:
             case Either(operands=operands, apart=False):
                 return frozenset.intersection(*map(self.surely, operands))
@@ -163,7 +165,7 @@ class _Alternatives:
         self._deciding: set[int] = set()
 
     def body(self, node: Node) -> Node:
-        """The whole sequence, or what a Kleene repeats: each iteration takes sides of its own."""
+        """Return the whole sequence, or the body of a Kleene: each iteration takes its own sides."""
         self._deciding |= self._decide(node)
         readings = self._readings(node)
         return (
@@ -173,7 +175,9 @@ class _Alternatives:
         )
 
     def _decide(self, body: Node) -> set[int]:
-        """The ``|`` whose sides decide whether a Kleene elsewhere owns a variable, and those around them."""
+        """Return the ``|`` that decide by their side whether a Kleene elsewhere owns a variable, with the
+        ``|`` around.
+        """
         sides = [node for node in _outside_kleenes(body) if isinstance(node, Either) and not node.apart]
         deciding: set[int] = set()
         for kleene in (node for node in walk(body) if isinstance(node, Kleene)):
@@ -185,7 +189,7 @@ class _Alternatives:
         return {either.id for either in sides if any(node.id in deciding for node in walk(either))}
 
     def _readings(self, node: Node) -> tuple[Node, ...]:
-        """The node once for each combination of the sides that decide."""
+        """Return the node once for each combination of the deciding sides."""
         match node:
             case Atom() | Empty() | Absent():
                 return (node,)
@@ -216,7 +220,7 @@ class _Alternatives:
 
 
 def _outside_kleenes(node: Node) -> Iterator[Node]:
-    """The node and all inside it, but for what is in Kleenes and negations."""
+    """Yield the node and all nodes inside it, except inside Kleenes and negations."""
     yield node
     if not isinstance(node, Kleene | Absent):
         for part in children(node):
@@ -224,7 +228,7 @@ def _outside_kleenes(node: Node) -> Iterator[Node]:
 
 
 def _numbered(root: Node) -> Node:
-    """The same with ids from 0 in the order written, each once: a part may stand at several places before."""
+    """Return the tree with ids from 0 in the order written; before, a part may occur at several places."""
     count = 0
 
     def number(node: Node) -> Node:
@@ -237,7 +241,7 @@ def _numbered(root: Node) -> Node:
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The node with all parts directly inside it changed."""
+    """Return the node with its direct children changed."""
     match node:
         case Atom() | Empty():
             return node
@@ -254,7 +258,7 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 class _Owners:
-    """Finds what each Kleene owns in a sequence whose ids all differ."""
+    """Finds what each Kleene owns in a sequence of distinct ids."""
 
     def __init__(self, root: Node, variables: Variables, single: frozenset[str]) -> None:
         self._root = root
@@ -264,7 +268,7 @@ class _Owners:
         self._visit(root, _NONE)
 
     def tree(self) -> Node:
-        """The sequence with its Kleenes' and negations' variables."""
+        """Return the sequence with its Kleenes' and negations' variables."""
         exempt = _exempt(self._root)
 
         def change(node: Node) -> Node:
@@ -277,12 +281,12 @@ class _Owners:
         return change(self._root)
 
     def _visit(self, node: Node, outside: frozenset[str]) -> None:
-        """``outside``: what the same alternative binds outside of the node."""
+        """Visit a node. ``outside``: the variables that the same alternative binds outside of the node."""
         if isinstance(node, Kleene):
             self._own[node.id] = self._bound.of(node) - outside - self._single
         parts = children(node)
         for part in parts:
             if not children(part):
-                continue  # No Kleene is inside: of a long sequence of events, none is asked for all others.
+                continue  # no Kleene inside; this keeps long sequences of events linear
             beside = () if isinstance(node, Either | Maybe) else (p for p in parts if p is not part)
             self._visit(part, outside.union(*map(self._bound.of, beside)))

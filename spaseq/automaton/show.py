@@ -22,7 +22,7 @@ from spaseq.language.syntax import Strategy
 
 
 def show(node: Node) -> str:
-    """A node of the sequence as it is written in SEQ.
+    """Return a node of the sequence as it is written in SEQ.
 
     >>> show(Maybe(0, Kleene(1, Atom(2, "A", (), ()), 2, None, Strategy.ANY, frozenset())))
     '(A{2,}[:])?'
@@ -58,7 +58,7 @@ def show(node: Node) -> str:
 
 
 def label(edge: Edge) -> str:
-    """What an edge takes: negations, the operator, the unit, and the bounds it depends on."""
+    """Return an edge's conditions: negations, the operator, the unit, and its bounds."""
     strategy = edge.predicate.strategy
     parts = [*_negations((*edge.ends, *edge.begins)), f"{strategy} " if strategy else ""]
     guards = _guards(edge.ends)
@@ -66,7 +66,7 @@ def label(edge: Edge) -> str:
 
 
 def ending(accept: Accept) -> str:
-    """What must hold for a match to end in a state; empty if nothing does."""
+    """Return what must hold for a match to end in a state; empty if nothing does."""
     return " ".join([*map(str.strip, _negations(accept.ends)), *_guards(accept.ends)])
 
 
@@ -78,12 +78,12 @@ def _item(node: Node) -> str:
     if isinstance(node, Either) and len(node.operands) == 1:
         return _item(node.operands[0])
     if isinstance(node, Either) and len(node.operands) == 2 and Empty in map(type, node.operands):
-        return show(node)  # with a sign behind it, as the grammar has it
+        return show(node)  # followed by its own sign, as in the grammar
     return f"({show(node)})" if isinstance(node, Chain | Both | Either) else show(node)
 
 
 def _optional(some: Node, sign: str) -> str:
-    """X or nothing; ``sign`` where X is no repetition that begins with one."""
+    """Return X as optional; ``sign`` if X is no repetition from one on."""
     if isinstance(some, Kleene) and some.minimum == 1:
         return _repeated(some, 0)
     return _unit(some) + sign

@@ -1,4 +1,4 @@
-"""Standard error and signals: messages, one line of progress, and interrupts that wait for a write."""
+"""Standard error and signals: messages, one line of progress, and deferred interrupts."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from spaseq.results.writers._base import harmless, show_time
 if TYPE_CHECKING:
     from spaseq.engine import Progress
 
-#: Seconds until an interrupt comes once more.
+#: Seconds until an interrupt is raised again.
 _AGAIN: Final = 0.05
 
 
 def say(text: str, kind: str = "") -> None:
-    """A message on standard error; what it cites cannot steer a terminal."""
+    """Print a message on standard error; control characters in quoted text are escaped."""
     typer.echo(f"{kind}{harmless(text)}", err=True)
 
 
 def warn(text: str) -> None:
-    """A warning on standard error."""
+    """Print a warning on standard error."""
     say(text, f"{typer.style('warning:', fg='yellow')} ")
 
 
 def complain(error: BaseException) -> None:
-    """An error on standard error; one in a query says itself where it is."""
+    """Print an error on standard error; an error in a query contains its place."""
     if isinstance(error, QueryError):
         say(str(error))
     else:
@@ -50,22 +50,22 @@ def complain(error: BaseException) -> None:
 
 
 def whole_streams() -> None:
-    """Where standard input, output or error is closed (``>&-``), let it be nowhere.
+    """Open the null device in place of a standard stream that is closed (``>&-``).
 
-    Else the next file that is opened takes its place, and gets what others write there.
+    Otherwise the next opened file would take its number, and get the output meant for the stream.
     """
     for number, mode in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            opened = os.open(os.devnull, mode)  # the lowest number that is free: this one
+            opened = os.open(os.devnull, mode)  # the lowest free number: this one
             assert opened == number
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # as long as the process lives
 
 
 def standard_output() -> IO[bytes]:
-    """Standard output, as bytes; ClosedError if there is none."""
+    """Return standard output, as bytes. Raises ClosedError if it is closed."""
     if sys.stdout is None:
         raise ClosedError("standard output is closed: nowhere to write to (-o FILE writes to a file)")
     return sys.stdout.buffer
@@ -77,7 +77,9 @@ class ClosedError(SpaseqError):
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """Errors as messages with an exit status, and warnings as messages; only a bug shows a traceback."""
+    """Print errors as messages with an exit status, and warnings as messages; only a bug shows a
+    traceback.
+    """
     try:
         with warnings_on_stderr():
             yield
@@ -99,7 +101,7 @@ class StatusLine:
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False)
-        self._terminal = sys.stderr.isatty()  # what rich calls a terminal, FORCE_COLOR can make of a file
+        self._terminal = sys.stderr.isatty()  # FORCE_COLOR makes rich take a file for a terminal
         self._shown = False
         self._began = time.monotonic()
 
@@ -111,7 +113,7 @@ class StatusLine:
             self._shown = True
 
     def clear(self) -> None:
-        """Make room for something else."""
+        """Clear the line for other output."""
         if self._shown:
             self._console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
             self._shown = False
@@ -119,7 +121,7 @@ class StatusLine:
     def _text(self, progress: Progress) -> str:
         rate = progress.events / max(time.monotonic() - self._began, 1e-9)
         parts = [f"{progress.events:,} events", f"{rate:,.0f} events/s", f"{progress.matches:,} matches"]
-        parts += progress.more  # what was given up is told before what a narrow line leaves out
+        parts += progress.more  # before the parts that a narrow line omits
         if progress.limit is not None and progress.limit.share >= 0.01:
             parts.append(str(progress.limit))
         if progress.watermark is not None:
@@ -130,8 +132,8 @@ class StatusLine:
 class Interrupts:
     """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``: at the end of a turn, and of ``held``.
 
-    So a row is written whole or not at all. A second one does not wait. One that comes inside of a finalizer,
-    where Python says that it is ignored, comes once more.
+    So a row is written whole or not at all. A second one does not wait. An interrupt inside a finalizer,
+    where Python ignores exceptions, is raised again later.
     """
 
     def __init__(self) -> None:
@@ -142,7 +144,7 @@ class Interrupts:
         self._unraisable, sys.unraisablehook = sys.unraisablehook, self._ignored
         self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number, before in self._before.items():
-            if before is not signal.SIG_IGN:  # a background job of a shell stays one
+            if before is not signal.SIG_IGN:  # background jobs of a shell keep ignoring it
                 signal.signal(number, DEFERRAL.handler)
         DEFERRAL.is_kept = True
         return self
@@ -153,7 +155,7 @@ class Interrupts:
         try:
             if self._again is not None:
                 self._again.cancel()
-                self._again.join()  # what it sends now is ours: the handlers of before may end the process
+                self._again.join()  # before the old handlers are back: they may end the process
         finally:
             DEFERRAL.is_kept = False
             for number, before in self._before.items():
@@ -172,9 +174,9 @@ class Interrupts:
 
 @contextmanager
 def warnings_on_stderr(status: StatusLine | None = None) -> Iterator[None]:
-    """Show what spaseq warns about as plain messages, above the progress."""
+    """Print spaseq's warnings as plain messages, above the progress."""
     show = warnings.showwarning
-    said: set[str] = set()  # several queries may have the same
+    said: set[str] = set()  # several queries may have the same warning
 
     def plainly(
         message: Warning | str,

@@ -1,8 +1,9 @@
-"""The engine: events are pushed or read, put in order and matched, and the matches are delivered.
+"""The engine: events are pushed or read, ordered and matched, and the matches are delivered.
 
-``engine`` is the public class, ``core`` what its calls have in common: one turn after the other. ``inbox``
-and ``pushing`` take events, ``reading`` sources; ``pipelines`` reorder and match them, ``delivery`` hands on
-what is found, ``durable`` keeps all of it in a file. The page docs/engine.md is the place to begin.
+``engine`` is the public class (open it first); ``core`` runs its calls, one turn after the other. ``inbox``
+and ``pushing`` take events, ``reading`` takes sources. ``pipelines`` reorders and matches events,
+``delivery`` passes matches on, ``durable`` keeps all of it in a file. The page docs/engine.md is an
+introduction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The arguments of ``push`` and the like: what callers pass in several forms, as terms, triples and times."""
+"""The arguments of ``push`` and similar calls: forms that callers pass, as terms, triples and times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spaseq.limits import Limits
 from spaseq.nesting import check_triple_terms, too_long
 from spaseq.terms.interop import from_rdflib, to_triple
 
-#: Something that says a stream: an IRI as text, or as rdflib's or pyoxigraph's term.
+#: A name of a stream: an IRI as text, or as a term of rdflib or pyoxigraph.
 StreamName = str | rdflib.URIRef | ox.NamedNode
 
 #: An event's graph: an rdflib graph, triples of rdflib or pyoxigraph, or Turtle or N-Triples text.
@@ -31,21 +31,21 @@ GraphName = rdflib.URIRef | rdflib.BNode | str | None
 #: A point in time: a datetime (pandas.Timestamp is one), or a tick.
 GivenTime = datetime | int | np.integer[Any]
 
-#: An event of several: its graph, its time and perhaps the graph's name.
+#: One of several events: its graph, its time, and optionally the graph's name.
 GivenEvent = tuple[EventGraph, GivenTime] | tuple[EventGraph, GivenTime, GraphName]
 
 _TURTLE: Final = ox.RdfFormat.TURTLE
 
-#: What can be iterated over, and yet has no parts in an order.
+#: Iterable types that are not the parts of an event in order.
 _NO_PARTS: Final = (str, bytes, bytearray, Mapping, Set, rdflib.Graph)
 
 
 class FarTimeError(EngineError):
-    """A datetime whose instant is outside the years 1 to 9999 of UTC: an event that has it is malformed."""
+    """A datetime with an instant outside the years 1 to 9999 of UTC: an event that has it is malformed."""
 
 
 def event_given(event: GivenEvent) -> tuple[EventGraph, GivenTime, GraphName]:
-    """The parts of an event; TypeError for what is none."""
+    """Return the parts of an event; TypeError if it does not have them."""
     parts: tuple[Any, ...] = ()
     if isinstance(event, tuple):
         parts = event
@@ -59,16 +59,16 @@ def event_given(event: GivenEvent) -> tuple[EventGraph, GivenTime, GraphName]:
 
 
 def time_given(time: GivenTime) -> tuple[Clock, int]:
-    """A time on its clock. Raises ``EngineError`` for what is none, and for a tick beyond 64 bits.
+    """Return a time on its clock. Raises ``EngineError`` for other values, and for a tick beyond 64 bits.
 
     ``FarTimeError`` for an instant outside the years 1 to 9999.
     """
     if type(time) is int and EARLIEST <= time <= LATEST:
         return Clock.TICKS, time
     if isinstance(time, datetime):
-        # What pandas calls NaT is a datetime that does not even equal itself.
+        # pandas' NaT is a datetime that does not equal itself.
         if time != time:
-            raise EngineError("NaT is no time: leave such events out")
+            raise EngineError("NaT is not a time: leave such events out")
         moment: datetime = time
         if hasattr(time, "to_pydatetime"):
             moment = time.to_pydatetime(warn=False)  # nanoseconds are cut off, as in a literal
@@ -86,14 +86,16 @@ def time_given(time: GivenTime) -> tuple[Clock, int]:
 
 
 def duration_given(name: str, value: timedelta) -> timedelta:
-    """A length of time that a parameter is given. Raises ``EngineError`` for what is none, or below 0."""
+    """Return the length of time of a parameter. Raises ``EngineError`` unless it is a timedelta of at least
+    0.
+    """
     if not isinstance(value, timedelta) or value < timedelta(0):
         raise EngineError(f"{name}={value!r}: give a timedelta that is not negative")
     return value
 
 
 def stream_iri(name: StreamName) -> ox.NamedNode:
-    """The IRI of a stream, or of a background graph. Raises ``EngineError`` for what is none."""
+    """Return the IRI of a stream, or of a background graph. Raises ``EngineError`` for other values."""
     if isinstance(name, ox.NamedNode):
         return name
     try:
@@ -106,7 +108,7 @@ def stream_iri(name: StreamName) -> ox.NamedNode:
 
 
 def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNode | None:
-    """The name given, or else an rdflib graph's own IRI."""
+    """Return the name given, or else an rdflib graph's own IRI."""
     if name is None and isinstance(graph, rdflib.Graph) and isinstance(graph.identifier, rdflib.URIRef):
         name = graph.identifier
     if name is None:
@@ -120,14 +122,15 @@ def graph_name(name: GraphName, graph: EventGraph) -> ox.NamedNode | ox.BlankNod
 
 
 def triples_given(graph: EventGraph, limits: Limits) -> Sequence[ox.Triple]:
-    """The triples; SyntaxError, ValueError or TypeError for what is no graph, or nested beyond a limit.
+    """Return the triples. Raises SyntaxError, ValueError or TypeError for other values, and for too deep
+    nesting.
 
-    ``EngineError`` for a mapping, whose keys would be taken for triples.
-    Whether its terms are, ``check_term`` says.
+    ``EngineError`` for a mapping, since its keys would be taken for triples. The terms are checked by
+    ``check_term``.
     """
     if isinstance(graph, str):
         return [quad.triple for quad in parsed(graph, limits)]
-    # Most give a list, of which nobody asks whether it can be iterated over: that takes long.
+    # Mostly it is a list, for which the slow test for an iterable is not needed.
     if isinstance(graph, Mapping):
         raise EngineError(
             f"a graph is an rdflib.Graph, triples, Turtle or N-Triples text, not {type(graph).__name__}: "
@@ -142,7 +145,7 @@ def triples_given(graph: EventGraph, limits: Limits) -> Sequence[ox.Triple]:
 
 
 def parsed(graph: str, limits: Limits) -> Sequence[ox.Quad]:
-    """The triples of a text, all in the default graph; raises as ``triples_given``."""
+    """Return the triples of a text, all in the default graph; raises as ``triples_given``."""
     try:
         text = graph.encode()
         check_triple_terms(text, limits)

@@ -1,7 +1,7 @@
-"""The engine for asyncio: every call is awaited, and matches come as they are found.
+"""The engine for asyncio: every call is awaited, and matches arrive as they are found.
 
-One thread does what is asked of an engine, in the order of asking, so that the event loop never waits. There
-is no asyncio task behind it: what nobody awaits is not there, and an event loop may end whenever it likes.
+A thread runs an engine's calls in order, so that the event loop never waits. No asyncio task runs in the
+background, so that an event loop may end at any time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from spaseq.why.diagnosis import Diagnosis
 
 T = TypeVar("T")
 
-#: So many matches are taken from the engine at once; the others stay where its limits are.
+#: At most this many matches are taken from the engine at once; the others stay under its limits.
 _AT_ONCE: Final = 1_024
 
 
 class AsyncEngine:
-    """An ``Engine`` whose calls are awaited; a thread of its own does them, one after the other.
+    """An ``Engine`` with awaitable calls; a thread of its own runs them one after the other.
 
-    ``engine`` is not to be used beside it, except inside ``call``. Each call waits until it is done, which is
-    how a producer is kept from being faster than the engine; what it raises comes out of the ``await``. One
-    that is cancelled before its turn is not done at all; one that has begun is done to its end.
+    Do not use ``engine`` directly, except inside ``call``. Each ``await`` returns when the call is done,
+    which gives producers backpressure, and raises what the call raises. A call that is cancelled before its
+    turn does nothing; a call that has begun is completed.
 
     >>> import asyncio
     >>> async def falls() -> list[object]:
@@ -65,7 +65,7 @@ class AsyncEngine:
         """The background graphs as they are now."""
         return self._engine.kb
 
-    # --- what an engine does ------------------------------------------------------------------
+    # --- the calls of an engine -------------------------------------------------------------------
 
     async def register(
         self,
@@ -76,7 +76,7 @@ class AsyncEngine:
         latency: timedelta | None = None,
         weight: float = 1.0,
     ) -> AsyncHandle:
-        """Adds a query; it sees the events from now on. See ``Engine.register``."""
+        """Add a query; it sees the events from now on. See ``Engine.register``."""
 
         def register(engine: Engine) -> AsyncHandle:
             found = engine.register(query, name=name, replace=replace, latency=latency, weight=weight)
@@ -85,19 +85,19 @@ class AsyncEngine:
         return await self.call(register, undo=lambda handle: handle.handle.cancel())
 
     async def queries(self) -> dict[str, AsyncHandle]:
-        """The queries that were registered under a name, by these; of a ``state`` those that it knows."""
+        """Return the queries registered under a name, by name; with a ``state``, also its queries."""
         return await self.call(
             lambda engine: {name: self._of(handle) for name, handle in engine.queries.items()}
         )
 
     async def commit(self) -> None:
-        """Makes all that happened so far part of the engine's ``state``. See ``Engine.commit``."""
+        """Make all that has happened so far part of the engine's ``state``. See ``Engine.commit``."""
         await self.call(Engine.commit)
 
     async def push(
         self, stream: StreamName, graph: EventGraph, time: GivenTime, name: GraphName = None
     ) -> None:
-        """Adds one event. See ``Engine.push``."""
+        """Add one event. See ``Engine.push``."""
         await self.call(lambda engine: engine.push(stream, graph, time, name))
 
     async def push_many(
@@ -105,17 +105,18 @@ class AsyncEngine:
         stream: StreamName,
         events: Iterable[GivenEvent],
     ) -> None:
-        """Adds events of a stream, which costs less than one by one. See ``Engine.push_many``."""
+        """Add events of a stream, faster than one by one. See ``Engine.push_many``."""
         await self.call(lambda engine: engine.push_many(stream, events))
 
     async def advance(self, time: GivenTime, stream: StreamName | None = None) -> None:
-        """Says that no event before ``time`` will come. See ``Engine.advance``."""
+        """Declare that no event before ``time`` will come. See ``Engine.advance``."""
         await self.call(lambda engine: engine.advance(time, stream))
 
     async def feed(self, *sources: Source) -> None:
-        """Reads sources to their end, beside the other calls. See ``Engine.feed``.
+        """Read sources to their end, while other calls go on. See ``Engine.feed``.
 
-        Cancelled, it ends after the batch in hand, live sources at once; a read that waits holds nobody up.
+        If cancelled, it ends after the current batch, live sources at once; a waiting read does not block
+        that.
         """
 
         def read() -> None:
@@ -131,22 +132,22 @@ class AsyncEngine:
             reader.end()
 
     async def close(self) -> None:
-        """Says that no event will come: ends every window. What was found can still be taken."""
+        """End all windows, as no event will come. The matches found can still be taken."""
         await self._end(Engine.close)
 
     async def abandon(self) -> None:
-        """Closes the engine as it is: what waits for a window's end is not delivered."""
+        """Close the engine as it is: matches that wait for a window's end are not delivered."""
         await self._end(Engine.abandon)
 
     async def call(self, do: Callable[[Engine], T], *, undo: Callable[[T], object] | None = None) -> T:
-        """Does something with the engine in its thread, when what was asked before is done.
+        """Call ``do`` with the engine in its thread, after all earlier calls.
 
-        ``undo`` is called there with the result if nobody waits for that any more.
+        ``undo`` is called there with the result if the awaiting task is gone.
         """
         return await self._worker.awaited(lambda: do(self._engine), undo)
 
     def _of(self, handle: Handle) -> AsyncHandle:
-        """The one that takes a handle's matches; in the engine's thread."""
+        """Return the ``AsyncHandle`` of a handle; in the engine's thread."""
         found = next((known for known in list(self._handles) if known.handle is handle), None)
         if found is None:
             found = AsyncHandle(handle, self._worker)
@@ -177,10 +178,10 @@ class AsyncEngine:
 class AsyncHandle(AsyncIterator[Match]):
     """A query in an ``AsyncEngine``, and its matches: ``async for match in handle``.
 
-    Each match comes once, in the order of delivery, as soon as it is found; the end is that of the query, or
-    of the engine. Of several tasks that wait for matches each gets some. What a cancelled task was about to
-    get the next one gets. Raises ``error`` after the last match if there is one. As long as nobody waits,
-    matches stay in the engine, and count against its ``Limits``.
+    Each match comes once, in the order of delivery, as soon as it is found, until the query or the engine
+    ends. If several tasks wait, each match goes to one of them. A match for a cancelled task goes to the next
+    one. After the last match, ``error`` is raised if there is one. Without a waiting task, matches stay in
+    the engine and count against its ``Limits``.
     """
 
     def __init__(self, handle: Handle, worker: Worker) -> None:
@@ -188,7 +189,7 @@ class AsyncHandle(AsyncIterator[Match]):
         self.handle = handle
         self._worker = worker
         self._lock = threading.Lock()
-        # Taken from the engine; of the first batch those from number ``_at`` on.
+        # Batches taken from the engine; of the first one, the matches from number ``_at`` on.
         self._kept: deque[MatchBatch] = deque()
         self._at = 0
         self._over = False
@@ -199,7 +200,7 @@ class AsyncHandle(AsyncIterator[Match]):
 
     @property
     def name(self) -> str:
-        """What messages call the query."""
+        """The query's name in messages."""
         return self.handle.name
 
     @property
@@ -209,7 +210,7 @@ class AsyncHandle(AsyncIterator[Match]):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for a match."""
+        """Whether a task waits for a match."""
         return bool(self._waiting)
 
     async def __anext__(self) -> Match:
@@ -219,31 +220,31 @@ class AsyncHandle(AsyncIterator[Match]):
         return view(batch, at)
 
     def batches(self, max_rows: int = 65_536) -> AsyncIterator[MatchBatch]:
-        """The same matches as columns, of so many each at most; each batch as soon as there is one.
+        """Return the matches as batches of at most ``max_rows``; each batch as soon as there is a match.
 
-        Raises EngineError for less than one.
+        Raises EngineError if ``max_rows`` is below 1.
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
         return _Batches(self, max_rows)
 
     async def next_batch(self, max_rows: int) -> MatchBatch:
-        """The next matches, one at least. Raises ``StopAsyncIteration`` at the end."""
+        """Return the next matches, at least one. Raises ``StopAsyncIteration`` at the end."""
         while (taken := self._take(max_rows)) is None:
             await self._more()
         batch, begin, end = taken
         return batch.part(begin, end)
 
     async def stats(self) -> Stats:
-        """What the query has seen and found so far."""
+        """Return the query's counts."""
         return await self._worker.awaited(lambda: self.handle.stats)
 
     async def why(self, seconds: float = 3.0) -> Diagnosis:
-        """Why the query has found no match. See ``Handle.why``; the engine waits meanwhile."""
+        """Return why the query has found no match. See ``Handle.why``; the engine waits meanwhile."""
         return await self._worker.awaited(lambda: self.handle.why(seconds))
 
     async def cancel(self) -> None:
-        """Takes the query out of the engine; what it has found can still be taken."""
+        """Remove the query from the engine; the matches found can still be taken."""
 
         def cancel() -> None:
             self.handle.cancel()
@@ -254,7 +255,9 @@ class AsyncHandle(AsyncIterator[Match]):
     # --- inside -------------------------------------------------------------------------------
 
     def _take(self, most: int) -> tuple[MatchBatch, int, int] | None:
-        """Matches for the caller: a batch, and which of it, so many at most; None if there are none."""
+        """Return a batch and the range in it of at most ``most`` matches for the caller; None if there is
+        none.
+        """
         with self._lock:
             if not self._kept:
                 return None
@@ -266,7 +269,7 @@ class AsyncHandle(AsyncIterator[Match]):
         return batch, begin, end
 
     async def _more(self) -> None:
-        """Waits until there may be a match; raises ``StopAsyncIteration`` or the error at the end."""
+        """Wait until there may be a match. Raises ``StopAsyncIteration`` or the error at the end."""
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._kept:
@@ -284,7 +287,7 @@ class AsyncHandle(AsyncIterator[Match]):
                 self._waiting.remove(waiting)
 
     def _found(self) -> None:
-        """There is something, as the engine says in the middle of its turn, whichever thread has that."""
+        """Note that there are matches. The engine calls this during its turn, in any thread."""
         with self._lock:
             if not self._waiting or self._is_due:
                 return
@@ -292,7 +295,7 @@ class AsyncHandle(AsyncIterator[Match]):
         self._worker.put(self.look)
 
     def look(self) -> None:
-        """Takes what there is if somebody waits, and wakes who does; in the engine's thread."""
+        """Take matches if a task waits, and wake the tasks that wait; in the engine's thread."""
         with self._lock:
             self._is_due = False
             if not self._waiting:
@@ -304,7 +307,7 @@ class AsyncHandle(AsyncIterator[Match]):
             try:
                 batch = next(self.handle.batches(_AT_ONCE), None)
                 is_over = batch is None and (self.handle.done or self._worker.is_over)
-            except BaseException as failed:  # which is for who waits
+            except BaseException as failed:  # raised in the waiting task
                 is_over, error = True, failed
         with self._lock:
             if batch is not None:
@@ -316,7 +319,7 @@ class AsyncHandle(AsyncIterator[Match]):
 
 
 class _Batches(AsyncIterator[MatchBatch]):
-    """The matches of a handle in batches. No generator: these do not like to be left in the middle."""
+    """The matches of a handle in batches. Not an async generator, which must not be left unfinished."""
 
     def __init__(self, handle: AsyncHandle, most: int) -> None:
         self._handle = handle
@@ -327,23 +330,23 @@ class _Batches(AsyncIterator[MatchBatch]):
 
 
 def _bring_up_to_date(engine: Engine, handles: WeakSet[AsyncHandle]) -> None:
-    """What was pushed comes to the queries, if somebody waits for what that completes."""
+    """Process pushed events if a task waits for their matches."""
     if engine.turn.is_behind and any(handle.is_awaited for handle in list(handles)):
         quietly(engine.turn.flush)
 
 
 def _nothing() -> None:
-    """A reader has nothing to do between its calls."""
+    """Do nothing: a reader needs nothing between its calls."""
 
 
 _LOG = logging.getLogger(__name__)
 
 
 class Worker:
-    """A daemon thread that does calls in their order; it is there when it is needed, until ``end``.
+    """A daemon thread that runs calls in order; started when needed, until ``end``.
 
-    ``idle`` is done whenever nothing else is to do. ``is_over``: its engine is closed. Whatever a call or
-    ``idle`` raises is logged, and the thread goes on. If it dies nevertheless, another one takes its place.
+    ``idle`` is called whenever the queue is empty. ``is_over``: the engine is closed. Exceptions of a call or
+    of ``idle`` are logged, and the thread goes on. If the thread dies all the same, another one replaces it.
     """
 
     def __init__(self, idle: Callable[[], None]) -> None:
@@ -354,7 +357,7 @@ class Worker:
         self._is_running = self._is_ending = False
 
     def put(self, do: Callable[[], None]) -> None:
-        """Something to be done, that raises nothing. After ``end``, too: then the thread ends with it."""
+        """Queue a call, which must not raise. After ``end``, too: then the thread ends after it."""
         with self._changed:
             self._calls.append(do)
             if self._is_running:
@@ -369,7 +372,7 @@ class Worker:
             self._changed.notify()
 
     async def awaited(self, do: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        """The result of something that is done when it is its turn. See ``AsyncEngine.call``."""
+        """Return the result of a call when its turn has come. See ``AsyncEngine.call``."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         call = _Call(do, undo, future, self)
         self.put(call)
@@ -391,7 +394,7 @@ class Worker:
             while not is_ended:
                 is_ended = self._do_next()
         finally:
-            if not is_ended:  # not even what went wrong could be logged
+            if not is_ended:  # the error could not even be logged
                 with self._changed:
                     self._is_running = False
                     if self._calls:
@@ -422,7 +425,7 @@ class Worker:
 
 
 class _Call(Generic[T]):
-    """Something that is to be done in a worker's thread, and awaited in an event loop."""
+    """A call that runs in a worker's thread and is awaited in an event loop."""
 
     def __init__(
         self,
@@ -439,17 +442,17 @@ class _Call(Generic[T]):
     def __call__(self) -> None:
         try:
             result = self._do()
-        except BaseException as error:  # which is the caller's
+        except BaseException as error:  # raised in the caller
             self.fail(error)
         else:
             tell(self._future, partial(self._future.set_result, result), partial(self._unwanted, result))
 
     def fail(self, error: BaseException) -> None:
-        """Tell whoever waits that there is no result, as what there was could not be told."""
+        """Tell the waiting task that there is no result, since passing it on failed."""
         tell(self._future, partial(self._future.set_exception, _awaitable(error)))
 
     def _unwanted(self, result: T) -> None:
-        """Whoever asked is gone."""
+        """Undo the call: the awaiting task is gone."""
         if (undo := self._undo) is not None:
             self._worker.put(lambda: quietly(lambda: undo(result)))
 
@@ -457,7 +460,7 @@ class _Call(Generic[T]):
 def tell(
     future: asyncio.Future[T], finish: Callable[[], object], unwanted: Callable[[], None] | None = None
 ) -> None:
-    """Finishes a future of another thread's loop; if it is cancelled, or the loop closed, ``unwanted``."""
+    """Finish a future of another thread's loop. If it is cancelled, or the loop closed, call ``unwanted``."""
 
     def finished() -> None:
         if not future.done():
@@ -479,7 +482,7 @@ def failed(error: BaseException) -> None:
 
 
 def _awaitable(error: BaseException) -> BaseException:
-    """Return an exception that a future takes: StopIteration becomes a RuntimeError, as in a generator."""
+    """Return an exception that a future accepts: StopIteration becomes a RuntimeError, as in a generator."""
     if not isinstance(error, StopIteration):
         return error
     raised = RuntimeError("StopIteration was raised in the engine's thread")
@@ -488,6 +491,6 @@ def _awaitable(error: BaseException) -> BaseException:
 
 
 def quietly(do: Callable[[], object]) -> None:
-    """Run a call whose result no task awaits; ignore its errors."""
+    """Run a call without a task that awaits its result; ignore its errors."""
     with suppress(Exception):
         do()

@@ -1,4 +1,4 @@
-"""The inside of an engine: what is to be done, in order, one turn after the other, and what outlives it."""
+"""The inside of an engine: its tasks in order, one turn after the other, and its state on disk."""
 
 from __future__ import annotations
 
@@ -27,36 +27,35 @@ if TYPE_CHECKING:
     from spaseq.engine.durable.state import State
 
 
-#: So many new terms are not worth looking for old ones. A push waits while that many are forgotten.
+#: Terms are swept only after this many new ones. (A push waits while this many are forgotten.)
 _SWEEP_AFTER: Final = 10_000
-#: An array just below the most (32 MiB) up to which glibc adapts to what is freed.
+#: The largest array (32 MiB minus a bit) for which glibc raises its threshold when it is freed.
 _LARGE: Final = 31 << 20
 
 
 @cache
 def _keep_freed() -> None:
-    """Has glibc keep some 62 MiB of what batches give back, so that the next one need not ask for it again.
+    """Make glibc keep some 62 MiB of freed memory, so that batches need not request it again.
 
-    glibc's ``malloc`` takes arrays as large as the largest that was freed so far from its heap from then on,
-    and gives back of the heap's end what is beyond twice that (``mallopt(3)``, M_MMAP_THRESHOLD). An engine
-    comes there by itself, sooner or later, or never, as it happens. This array is never touched, so that it
-    takes no memory; elsewhere it changes nothing.
+    glibc's ``malloc`` raises its threshold to the largest array freed so far: arrays up to that size come
+    from its heap, and at most twice that size stays unused at the heap's end (``mallopt(3)``,
+    M_MMAP_THRESHOLD). An engine may reach that state by itself, or never. This array is never touched, so
+    that it takes no memory. Other libraries are not affected.
     """
     with suppress(MemoryError):
         np.empty(_LARGE, dtype=np.int8)
 
 
 class Core:
-    """What all that an engine does goes through. Its methods are for who has the turn.
+    """The engine's state that all calls go through. Its methods must be called in the turn.
 
-    ``is_working``: something is in hand, so that what comes now waits for its end. ``is_taking``: events are
-    taken from an iterable, which may use the engine, too. ``contexts``: by stream, the JSON-LD context that
-    lifts its rows, of the sources read so far. ``state``: what outlives the process.
+    ``is_working``: a task is running, so that new tasks wait for its end. ``is_taking``: events are taken
+    from an iterable, which may itself use the engine. ``contexts``: by stream, the JSON-LD context that lifts
+    its rows, for the sources read so far. ``state``: what outlives the process.
 
-    A call does all that it has to do, in order, what callbacks ask for included; then it raises what was
-    raised meanwhile. So no event and no match depends on what others raise. An interrupt that is noted
-    meanwhile leaves tasks and jobs that have not begun to the next call. One that could not be deferred
-    ends all queries.
+    A call runs all its tasks in order, those of callbacks included; then it raises what was raised meanwhile.
+    So no event and no match depends on exceptions of others. A noted interrupt leaves tasks and jobs that
+    have not begun to the next call. An interrupt that could not be deferred ends all queries.
     """
 
     def __init__(
@@ -70,13 +69,13 @@ class Core:
         self.dictionary = Dictionary(limits)
         self.sharing = Sharing()
         self.dispatcher = Dispatcher(self.dictionary, self.sharing, self.rejects, self.turn, limits, lateness)
-        #: What is still to be done, in order: callbacks add to it while it is worked on.
+        #: The tasks to run, in order. Callbacks add to it meanwhile.
         self.tasks: deque[Callable[[], None]] = deque()
-        #: What comes before them.
+        #: Events that come before the tasks.
         self.inbox = Inbox(self.dictionary)
-        #: Behind it, what a call has been given that still takes events.
+        #: After the inbox: events given so far to a call that still takes events.
         self.built: list[tuple[int, Clock, BatchBuilder]] = []
-        # How many events callbacks have given since nothing was in hand.
+        # How many events callbacks have pushed since the engine was last idle.
         self._queued = 0
         self.turn.catch_up = self.catch_up
         self.state: State | None = None
@@ -85,15 +84,15 @@ class Core:
     # --- one turn -----------------------------------------------------------------------------
 
     def do(self, task: Callable[[], None], events: int = 1) -> None:
-        """Does something now or, inside a callback, as soon as what is in hand is done with.
+        """Run a task now, or inside a callback as soon as the current task is done.
 
-        ``events``: how many it brings.
+        ``events``: how many events it adds.
         """
         self.perform(task, events)
         self.end()
 
     def perform(self, task: Callable[[], None], events: int = 1) -> None:
-        """As ``do``, but what is raised meanwhile comes out at the ``end`` of the call."""
+        """As ``do``, but exceptions are raised at the ``end`` of the call."""
         self.turn.used = True
         if self.built:
             self.arrive_built()
@@ -129,12 +128,14 @@ class Core:
             self._tell()
 
     def _abort(self, interrupt: BaseException) -> None:
-        """End all queries: what was not deferred came in the middle of something."""
+        """End all queries: an interrupt that was not deferred left them inconsistent."""
         self.dispatcher.abort(interrupt)
         self.turn.raised.join(interrupt)
 
     def queue(self, task: Callable[[], None], events: int = 1) -> None:
-        """Something that a callback asks for; for any thread. Raises ``LimitError`` where that never ends."""
+        """Queue a callback's task; for any thread. Raises ``LimitError`` if callbacks go on pushing without
+        end.
+        """
         most, count = self.limits.callback_events, self._queued + events
         if most is not None and count > most:
             raise self.limits.error("callback_events", f"pushing {count} events inside callbacks of one call")
@@ -142,7 +143,7 @@ class Core:
         self.tasks.append(task)
 
     def end(self) -> None:
-        """The end of a call: commits if that is due, and raises what was raised since the call began."""
+        """End a call: commit if that is due, and raise the first exception since the call began."""
         if self.is_working or self.is_taking:
             return
         state = self.state
@@ -152,7 +153,7 @@ class Core:
             raise raised
 
     def _work_off(self) -> None:
-        """Do what waits, in its order, until an interrupt is noted."""
+        """Run the waiting tasks in order; after an interrupt, at most the first one."""
         while not self.turn.deferral.is_due:
             if not self.tasks:
                 self._queued = 0
@@ -160,20 +161,22 @@ class Core:
             self.attempt(self.tasks.popleft())
 
     def attempt(self, task: Callable[[], None]) -> None:
-        """Does something; what it raises is for the end of the call."""
+        """Run a task; its exception is raised at the end of the call."""
         try:
             task()
         except Exception as error:
             self.turn.raised.add(error)
 
     def _tell(self) -> None:
-        """Warns of queries that failed, where nobody will ask their handles."""
+        """Warn of failed queries with handles that will not be read."""
         for handle in self.dispatcher.jobs.failed():
             if not handle.is_asked:
                 self.attempt(partial(warn, str(handle.error)))
 
     def catch_up(self, *, is_asked: bool = True) -> None:
-        """What has waited arrives, unless something is in hand; all of it if somebody asks."""
+        """Process the events that have waited, unless a task is running; also deferred work if results are
+        read.
+        """
         inbox, dispatcher = self.inbox, self.dispatcher
         if self.is_working:
             return
@@ -201,18 +204,18 @@ class Core:
 
     @property
     def waiting(self) -> int:
-        """How many events have not arrived yet, since nobody has asked for them."""
+        """The number of events that have not arrived yet, since no result was read."""
         return self.inbox.size + sum(len(builder) for _, _, builder in self.built)
 
     def builder(self, stream: int, iri: ox.NamedNode, clock: Clock) -> BatchBuilder:
-        """Where the next event of a call that takes several goes to."""
+        """Return the builder for the next event of a call that takes several."""
         if not self.built or self.built[-1][:2] != (stream, clock):
             self.built.append((stream, clock, BatchBuilder(self.dictionary, iri, clock)))
             self.turn.is_behind = True
         return self.built[-1][2]
 
     def arrive_built(self) -> None:
-        """What such a call has been given so far arrives."""
+        """Let the events arrive that such a call has been given so far."""
         built, self.built = self.built, []
         self.turn.is_behind = self._is_behind
         for stream, _, builder in built:
@@ -221,7 +224,7 @@ class Core:
                 self.perform(partial(self.dispatcher.arrive, stream, batch), len(batch))
 
     def forget(self) -> None:
-        """Forgets the terms of events that are gone, whenever there are twice as many as were needed."""
+        """Forget the terms of past events, whenever there are twice as many terms as were needed."""
         terms = self.dictionary
         if (new := terms.unswept) > _SWEEP_AFTER and new > len(terms) // 2:
             terms.sweep()
@@ -236,7 +239,7 @@ class Core:
         self.do(partial(self._commit, self.state, outputs))
 
     def _commit(self, state: State, outputs: Mapping[str, IO[Any]]) -> None:
-        """Deliver what an interrupt has left, and commit."""
+        """Deliver matches that an interrupt has left, and commit."""
         with self.turn.deferral.held():
             if self.dispatcher.is_behind:
                 self.dispatcher.move()
@@ -245,19 +248,19 @@ class Core:
     # --- its end --------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raises ``EngineError`` if nothing may come any more."""
+        """Raise ``EngineError`` if the engine is closed or may not be used here."""
         self.turn.check()
         self.check_unclosed()
 
     def check_unclosed(self) -> None:
-        """The same, wherever it is called."""
+        """Raise ``EngineError`` if the engine is closed; for any thread."""
         if self.is_closed:
             raise EngineError("the engine is closed: make a new one")
         if self.is_closing:
             raise EngineError("the engine is being closed: nothing comes after that")
 
     def close(self) -> None:
-        """Commits what there is to the state, and ends; see ``Engine.close``."""
+        """Commit to the state, and end; see ``Engine.close``."""
         self._check_idle()
         assert self.state is not None
         try:
@@ -267,10 +270,10 @@ class Core:
             self.abandon()
 
     def finish(self) -> None:
-        """Ends every window, and delivers what that completes; see ``Engine.finish``."""
+        """End every window and deliver the matches; see ``Engine.finish``."""
         self._check_idle()
         with self.turn.deferral.held():
-            self.perform(lambda: None)  # what waits
+            self.perform(lambda: None)  # run waiting tasks
             self.is_closing = True
             self._begin(self.dispatcher.close)
         self.abandon()

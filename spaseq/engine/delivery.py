@@ -1,4 +1,4 @@
-"""Matches on demand: looked for as far as a query's callback, or who asks for them, wants them; then kept."""
+"""Lazy delivery: matches are enumerated as far as a callback or a reader takes them, then kept."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spaseq.results.match import Match
 
 _What = TypeVar("_What")
 
-#: What is left of matches that were looked for to the end.
+#: No further matches: all were enumerated.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
 class Delivery:
-    """What a query completes, for who has the turn. ``coming``: what was found, and not yet looked at."""
+    """A query's matches; to be used in the turn. ``coming``: found, and not enumerated yet."""
 
     __slots__ = (
         "_cancelled", "_error", "_found", "_limits", "_looking", "_on_match", "_pipeline", "_turn",
@@ -46,49 +46,50 @@ class Delivery:
         self._found = Undelivered()
         self.coming: Iterator[MatchBatch] = _NOTHING
         self._looking = False
-        #: Told, in the turn, that matches are there or that the query failed. It must neither wait nor raise.
+        #: Called in the turn when there are matches or the query failed. It must neither wait nor raise.
         self.on_found: Callable[[], None] = nothing
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages call the query."""
+        """The query's name in messages."""
 
     @property
     def failure(self) -> SpaseqError | None:
-        """What has ended the query, as far as it has come."""
+        """The error that has ended the query, as of the events processed."""
         return self._error
 
     @property
     def is_over(self) -> bool:
-        """Whether the query is over, as far as it has come."""
+        """Whether the query is over, as of the events processed."""
         return self._cancelled or self._error is not None or self._pipeline.done
 
     def add(self, matches: Iterator[MatchBatch], *, all_at_once: bool, after_all: bool) -> None:
-        """Further matches; unless they are wanted all at once, most of very many wait to be asked for.
+        """Add matches. Unless ``all_at_once``, most of a large number are enumerated only when they are read.
 
-        ``after_all``: they can be found only when all before them are. For a callback all are looked for,
+        ``after_all``: they can be found only after all earlier matches. For a callback all are enumerated,
         unless an interrupt is noted: then the rest waits for the next call.
         """
         if after_all and self.is_behind:
             if self._pipeline.unread is None:
                 self._finish(is_whole=True)
             else:
-                self._look(0)  # what a group has found for it; the rest may stay where it is
-            if self.is_over:  # with what was found just now
+                self._look(0)  # what the query set has found for it; the rest may stay there
+            if self.is_over:  # ended by these matches
                 return
         self.coming = chain(self.coming, matches)
         if all_at_once or self._on_match is not None:
             self._finish(is_whole=all_at_once)
         elif self._found.size < AT_ONCE or self._pipeline.unread is not None:
-            # In the second case the events must be taken now, and most of what they complete is left.
+            # In the second case the events must be processed now, and most of their matches are not
+            # enumerated.
             self._look(AT_ONCE - self._found.size)
 
     def receive(self, read: Callable[[_What], MatchBatch], what: _What) -> bool:
-        """Takes matches that are there, and read at once; false, and nothing done, if that is not all to do.
+        """Take matches that can be read at once; do nothing and return False if more would be needed.
 
-        As ``add`` for who has no callback, and does not wait for a reader: of a thousand queries each may
-        have a few.
+        As ``add`` for queries without a callback or a waiting reader: each of a thousand queries may have a
+        few.
         """
         found = self._found
         if self._on_match is not None or self.coming is not _NOTHING or found.size >= AT_ONCE:
@@ -107,18 +108,18 @@ class Delivery:
 
     @property
     def is_behind(self) -> bool:
-        """Whether some of its matches were not even looked for."""
+        """Whether some matches were found but not enumerated."""
         return self.coming is not _NOTHING
 
     def deliver(self) -> None:
-        """Gives the callback what it did not get because of an interrupt."""
+        """Give the callback the matches that an interrupt has left."""
         if self._on_match is not None:
             self._finish(is_whole=False)
 
     def _finish(self, *, is_whole: bool) -> None:
-        """Find all there are, and give them to the callback.
+        """Enumerate all matches, and give them to the callback.
 
-        Unless it ``is_whole``, an interrupt that is noted leaves the rest where it is.
+        Unless ``is_whole``, a noted interrupt leaves the rest.
         """
         if self._on_match is not None:
             self._deliver(self._on_match, is_whole=is_whole)
@@ -132,7 +133,7 @@ class Delivery:
                     self.coming = _NOTHING
 
     def _deliver(self, on_match: Callable[[Match], None], *, is_whole: bool) -> None:
-        """Give the callback what was found; what it raises comes out at the end of the call."""
+        """Give the callback the matches found; its exceptions are raised at the end of the call."""
         deferral = self._turn.deferral
         while self._found.size:
             if deferral.noted is not None and deferral.is_due and not is_whole:
@@ -146,9 +147,9 @@ class Delivery:
                 self._turn.raised.add(error)
 
     def _look(self, most: int) -> bool:
-        """Finds so many matches, or some more; fewer where they were left, or where there are no more.
+        """Enumerate this many matches or a few more; fewer if there are no more, or the rest is deferred.
 
-        False if there are none, or if one is just looking.
+        False if there are none, or if an enumeration is running.
         """
         if self._looking or (self.coming is _NOTHING and self._pipeline.unread is None):
             return False
@@ -157,17 +158,17 @@ class Delivery:
         try:
             for batch in self.coming:
                 count += self._keep(batch)
-                # Otherwise it is what a group has found, and is there.
+                # Otherwise the query set has found them already.
                 if count >= most and self._pipeline.unread is None:
                     break
             else:
                 self.coming = _NOTHING
             unread = self._pipeline.unread
             if unread is not None and count < most and (left := unread.next()) is not None:
-                # As many as come at once, since matches may be long: few at first, and more each time.
+                # In growing batches, since matches may be long: few at first, then more each time.
                 count += self._keep(left)
             pending = self._limits.pending_matches
-            # Those of the last batch may have been asked for just now.
+            # Matches of the last batch may just have been read.
             waiting = 0 if unread is None else len(unread)
             if pending is not None and self._found.before_last + waiting > pending:
                 what = f"keeping {self._found.size + waiting} matches"
@@ -181,14 +182,14 @@ class Delivery:
         return count > 0
 
     def _keep(self, batch: MatchBatch) -> int:
-        """Keeps matches until somebody asks for them; how many they are."""
+        """Keep matches until they are read; return their number."""
         count = self._found.add(batch)
         if count:
             self.on_found()
         return count
 
     def fail(self, error: BaseException) -> None:
-        """Ends the query because of what was raised in the middle of an event; frees what it kept."""
+        """End the query because of an exception during an event; free its memory."""
         if isinstance(error, LimitError):
             self._error = LimitError(f"query {self.name} is over: {error}", limit=error.limit)
         elif _is_of_memory(error):
@@ -207,7 +208,7 @@ class Delivery:
 
 
 def _is_of_memory(error: BaseException) -> bool:
-    """Whether memory has run out; compiled code makes a SystemError of that, whose cause it is."""
+    """Return whether memory has run out; compiled code raises a SystemError caused by it."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, MemoryError):
         cause = cause.__cause__ or cause.__context__
@@ -215,4 +216,4 @@ def _is_of_memory(error: BaseException) -> bool:
 
 
 def nothing() -> None:
-    """Where nobody is to be told."""
+    """Do nothing: there is no listener."""

@@ -48,32 +48,34 @@ if TYPE_CHECKING:
 class Engine:
     """Runs SPAseq queries over streams of events, in this process.
 
-    ``kb`` names background graphs: IRI → file, rdflib graph or Turtle text. ``lateness`` is how far
-    behind the newest event another may come and still count; on ticks a second is one. ``idle``: a pulled
-    stream that brings nothing for so long no longer holds the others back; with ``wall_clock``, a clock in
-    seconds such as ``time.monotonic``, its time then goes on from its newest event as that clock does.
-    ``max_ahead``: a pushed event whose instant is further ahead of the wall clock is a dead letter, and does
-    not make later events late; sources have an option of this name (see ``SourceOptions``). With
-    ``strict``, the first bad or late event raises; otherwise each goes to ``dead_letters`` (a callable, or
-    the path of an NDJSON file; the newest are kept in ``rejected`` when it is None) and is counted in ``bad``
-    or ``late``; unless a callable hears of it, the first of a stream and kind is a ``SpaseqWarning``.
+    ``kb`` names background graphs: IRI → file, rdflib graph or Turtle text. ``lateness`` is how far behind
+    the newest event another event may be and still count; on ticks a second is one tick. ``idle``: a pulled
+    stream without events for this long no longer holds the others back. With ``wall_clock``, a clock in
+    seconds such as ``time.monotonic``, its time then goes on from its newest event at the pace of that clock.
+    ``max_ahead``: a pushed event with an instant further ahead of the wall clock is a dead letter, and does
+    not make later events late; sources have an option of this name (see ``SourceOptions``).
+
+    With ``strict``, the first bad or late event raises. Otherwise each goes to ``dead_letters`` (a callable,
+    or the path of an NDJSON file; if None, the newest are kept in ``rejected``) and is counted in ``bad`` or
+    ``late``. Unless ``dead_letters`` is a callable, the first of a stream and kind is a ``SpaseqWarning``.
     ``shapes``: SHACL shapes: a file, an rdflib graph or Turtle text. Events that do not conform to them are
     bad events, with SHACL's message; ``nonconforming`` counts them.
-    ``matcher`` names the matcher to use instead of the planned one. A query that would take more than
-    ``limits`` ends, and its handle says why. Before that, at a bound, it sheds partial matches, by
-    ``policy``, and may find fewer matches, but no false ones: ``latency`` is for each query the time from
-    when it turns to an event until all is found that this completes, on average over some events, by
-    ``clock``, in seconds; ``memory`` are the bytes that all queries together may keep partial matches in.
 
-    Several threads may use an engine: each call is one turn. A callback runs in the thread whose call found
-    the match, in its turn: it may push (which is done after the event in hand), register and cancel, but not
-    close the engine, nor wait for another thread that uses it. ``turn`` has the lock, for who must do
-    several things in one turn.
+    ``matcher`` names the matcher to use instead of the planned one. A query that would exceed ``limits``
+    ends, and its handle says why. At a bound, a query sheds partial matches by ``policy``: it may find fewer
+    matches, but no false ones. ``latency`` bounds, for each query, the seconds by ``clock`` from the start of
+    processing an event until all matches that it completes are found, on average over some events. ``memory``
+    bounds the bytes of all partial matches of all queries.
 
-    With ``state``, a file, what the engine does outlives the process: the next engine with this file goes on
-    where the last ``commit`` was. That is made every ``commit_every``: a number of events, or a length of
-    time; None leaves it to the caller. See ``docs/state.md``. Raises ``EngineError`` for a file that is no
-    state, or in use.
+    Several threads may use an engine: each call is one turn. A callback runs in the thread of the call that
+    found the match, in its turn. It may push (the event is processed after the current one), register and
+    cancel, but not close the engine, nor wait for another thread that uses it. ``turn`` has the lock, for
+    callers that need several calls in one turn.
+
+    With ``state``, a file, the engine's state outlives the process: the next engine with this file goes on
+    from the last ``commit``. Commits are made every ``commit_every``: a number of events, or a length of
+    time; with None, the caller commits. See ``docs/state.md``. Raises ``EngineError`` for a file that is not
+    a state, or in use.
 
     >>> engine = Engine()
     >>> handle = engine.register('''
@@ -120,11 +122,11 @@ class Engine:
         self._pushing = Pushing(core, max_ahead)
         self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
         if shapes is not None:
-            # Here, because pyshacl takes a while to load.
+            # Imported here, because pyshacl takes a while to load.
             from spaseq.patterns.shapes import Shapes
 
             core.dispatcher.shapes = Shapes(shapes)
-            self.turn.prompts(lambda: False)  # an event that does not conform is reported at once
+            self.turn.prompts(lambda: False)  # a nonconforming event is reported at once
         if state is not None:
             from spaseq.engine.durable.horizon import UNREPEATED
 
@@ -149,18 +151,19 @@ class Engine:
         latency: timedelta | None = None,
         weight: float = 1.0,
     ) -> Handle:
-        """Adds a query; it sees the events from now on.
+        """Add a query; it sees the events from now on.
 
-        ``on_match`` is called with every match, in the thread that brought its last event. What it raises
-        comes out at the end of that thread's call, when all else is done: the first exception, with a note of
-        each other. Raises ``QueryError``; ``KnowledgeError`` for a background graph that the engine does not
-        have; ``EngineError`` if its stream would, by REGISTER STREAM, feed itself. ``latency``: its own bound
-        instead of the engine's; ``weight``: of the engine's ``memory`` it gets a part in proportion to that.
-        One that could not keep its bound without false matches runs without, and a warning says so.
+        ``on_match`` is called with every match, in the thread that brought its last event. Its exceptions are
+        raised at the end of that thread's call, after everything else: the first one, with a note for each
+        further one. Raises ``QueryError``; ``KnowledgeError`` for a background graph that the engine does not
+        have; ``EngineError`` if REGISTER STREAM would make the query read its own output. ``latency``: the
+        query's bound instead of the engine's. ``weight``: its share of the engine's ``memory`` is in
+        proportion to this. A query that could not keep its bound without false matches runs without one, and
+        a warning says so.
 
-        ``name``: what ``queries`` has it under, which a ``state`` asks for. Of a query that is there under
-        this name its handle is returned, which calls ``on_match`` from now on; another query of the name (or
-        other bounds) is refused, or, with ``replace``, cancelled, and this one starts in its place.
+        ``name``: the key in ``queries``; a ``state`` needs it. If this query is already registered under the
+        name, its handle is returned and calls ``on_match`` from now on. Another query of that name (or other
+        bounds) raises; with ``replace``, it is cancelled, and the new query starts in its place.
         """
         bound = self._bounds.of(latency, weight)
         prepared = as_query(query, self._core.limits)
@@ -176,26 +179,26 @@ class Engine:
                     return named
                 handle = self._registry.add(prepared, on_match, bound)
         except KeyboardInterrupt:
-            if handle is not None:  # the caller does not get it
+            if handle is not None:  # the caller does not get the handle
                 handle.cancel()
             raise
         return handle
 
     @property
     def queries(self) -> Mapping[str, Handle]:
-        """The handles of the queries that were registered under a name, by these."""
+        """The handles of the queries that were registered under a name, by name."""
         return MappingProxyType(self._registry.named)
 
     # --- events -------------------------------------------------------------------------------
 
     def push(self, stream: StreamName, graph: EventGraph, time: GivenTime, name: GraphName = None) -> None:
-        """Adds one event; what it completes is delivered before the call returns.
+        """Add one event; the matches that it completes are delivered before the call returns.
 
-        From a callback: as soon as the event in hand is done with. ``time``: a datetime (without a
-        timezone: UTC) or pandas.Timestamp; or an int or numpy integer, a tick. ``name`` is the name of the
-        event's graph, if it has one. Events are trusted to come in order, up to ``lateness``. An event that
-        is malformed, or whose instant is outside the years 1 to 9999, is a dead letter. Raises
-        ``EngineError`` for what is no time, a mapping instead of a graph, and a stream that is no IRI.
+        In a callback, the event is processed after the current one. ``time``: a datetime (without a timezone:
+        UTC) or pandas.Timestamp; or an int or numpy integer, a tick. ``name`` is the name of the event's
+        graph, if it has one. Events are expected in order, up to ``lateness``. An event that is malformed, or
+        has an instant outside the years 1 to 9999, is a dead letter. Raises ``EngineError`` for an invalid
+        time, a mapping instead of a graph, and an invalid stream IRI.
         """
         try:
             clock, value = time_given(time)
@@ -205,22 +208,22 @@ class Engine:
         self._pushing.push(stream, graph, clock, value, name)
 
     def push_many(self, stream: StreamName, events: Iterable[GivenEvent]) -> None:
-        """Adds the events of a stream, each a graph, a time and perhaps a name, as if each were pushed.
+        """Add the events of a stream, each a graph, a time and optionally a name, as if each were pushed.
 
-        What they complete is delivered before the call returns, some thousands of events at a time, which
-        costs several times less than one by one; or before that, where there is a malformed one (as what is
-        no graph, time and perhaps name), or ``events`` itself uses the engine. If Ctrl-C or an error ends it
-        (``EngineError`` for what is no time, or where ``events`` has closed the engine; what ``events``
-        raises; ``strict``), those before have arrived.
+        Their matches are delivered before the call returns, after every few thousand events, which is several
+        times faster than one by one. They are delivered earlier before a malformed event (also one without
+        graph and time), or when ``events`` itself uses the engine. If Ctrl-C or an error ends the call, the
+        events before have arrived. Raises ``EngineError`` for an invalid time, or if ``events`` has closed
+        the engine, the exceptions of ``events``, and those of ``strict``.
         """
         self._pushing.push_many(stream_iri(stream), events)
 
     def advance(self, time: GivenTime, stream: StreamName | None = None) -> None:
-        """Says that no event before ``time`` will come, of a stream or of any.
+        """Declare that no event before ``time`` will come, of a stream or of any.
 
-        Windows that have ended by then end, and what waited for that is delivered before the call returns;
+        Windows that have ended by then are closed, and their matches are delivered before the call returns;
         an event before ``time`` is late. Queries on the other clock (instants, ticks) are not concerned.
-        Streams that queries make by REGISTER STREAM move on by themselves.
+        Streams that queries make by REGISTER STREAM advance by themselves.
         """
         clock, value = time_given(time)
         iri = None if stream is None else stream_iri(stream)
@@ -232,16 +235,16 @@ class Engine:
             core.do(partial(core.dispatcher.promise, clock, value, identity))
 
     def feed(self, *sources: Source) -> None:
-        """Reads sources to their end, merged by time, and delivers what they complete.
+        """Read sources to their end, merged by time, and deliver the matches.
 
-        Sources given in one call are read side by side. Raises ``SourceError`` for one that cannot be read.
+        Sources given in one call are read in parallel. Raises ``SourceError`` for one that cannot be read.
         """
         self._reading.feed(sources)
 
     def pull(self, *sources: Source) -> Steps:
         """As ``feed``, step by step: yields after each batch of events, its matches delivered.
 
-        The sources are opened by the call itself, which raises what is wrong with them.
+        The call itself opens the sources, and raises what is wrong with them.
         """
         return self._reading.pull(sources)
 
@@ -254,22 +257,22 @@ class Engine:
         whole: bool = False,
         refused: Callable[[str, BadEvent], None] | None = None,
     ) -> Iterator[int]:
-        """Reads a source as if each of its events were pushed; yields how many were taken of each batch.
+        """Read a source as if each of its events were pushed; yield the number taken of each batch.
 
-        So it holds no other stream back, and several threads may each read one. ``time``, if given, is that
-        of all its events, ``otherwise`` that of those which say none. With ``whole``, Turtle and N-Triples
-        are one event. ``refused`` hears of its ``bad`` and ``late`` events, too. Raises ``SourceError`` for a
-        source that cannot be read.
+        So it does not hold other streams back, and several threads may each read one. ``time``, if given, is
+        the time of all its events, ``otherwise`` the time of events that have none. With ``whole``, a Turtle
+        or N-Triples document is one event. ``refused`` is also called with its ``bad`` and ``late`` events.
+        Raises ``SourceError`` for a source that cannot be read.
         """
         return self._reading.take(source, time, otherwise, whole, refused)
 
     def change(self, graph: str, triples: Sequence[ox.Triple] | None) -> None:
-        """Gives a background graph other triples, or with None takes it away.
+        """Replace the triples of a background graph, or remove it with None.
 
-        The events that have come so far were matched with it as it was, those that come from now on, and
-        those that ``lateness`` still holds back, are matched with it as it is then. With a state, the change
-        is part of the next commit, and a restart has the graph as it is now, whatever ``kb`` says of it then.
-        Raises EngineError inside of a callback.
+        Events processed so far were matched with the old graph. Later events are matched with the new one,
+        also events that ``lateness`` still holds back. With a state, the change is part of the next commit,
+        and a restart has the graph as it is now, whatever ``kb`` is then. Raises EngineError inside a
+        callback.
         """
         self.turn.check()
         with self.turn.deferral, self.turn.lock:
@@ -283,9 +286,9 @@ class Engine:
             self._kb.change(name, triples)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
-        """Calls ``seen`` with all events from now on, late ones included, in the engine's turn.
+        """Call ``seen`` with all events from now on, late ones included, in the engine's turn.
 
-        Each time with some of one stream, in the order of arrival. It must not raise.
+        Each call has events of one stream, in the order of arrival. It must not raise.
         """
         self.turn.flush()
         with self.turn.deferral, self.turn.lock:
@@ -293,11 +296,11 @@ class Engine:
 
     @property
     def kb(self) -> KnowledgeBase:
-        """The background graphs, as they are now; only ``change`` may change them."""
+        """The background graphs as they are now; only ``change`` may change them."""
         return self._kb
 
     def streams(self) -> Mapping[str, StreamStats]:
-        """The streams that came or that a query reads, by IRI, and what there was of each."""
+        """Return the streams that have arrived or that a query reads, by IRI, with their counts."""
         self.turn.flush()
         with self.turn.deferral, self.turn.lock:
             return self._streams.stats()
@@ -306,29 +309,32 @@ class Engine:
 
     @property
     def is_durable(self) -> bool:
-        """Whether it has a state that outlives the process."""
+        """Whether the engine has a state that outlives the process."""
         return self._core.state is not None
 
     def commit(self, outputs: Mapping[str, IO[Any]] | None = None) -> None:
-        """Makes all that happened so far part of the ``state``, in one transaction.
+        """Make all that has happened so far part of the ``state``, in one transaction.
 
-        That is what arrived, and that the matches taken so far were taken: the next engine does not give them
-        again. ``outputs``: open files, by any names, whose lengths are part of it (``outputs`` has them
-        again). In a callback it is done as soon as the event in hand is. Raises ``EngineError`` if it cannot
-        be written; nothing is lost, and the next commit has all.
+        That is: which events arrived, and which matches were taken, so that the next engine does not give
+        them again. ``outputs``: open files, by any names; their lengths become part of it (the property
+        ``outputs`` has them after a restart). In a callback, the commit is made after the current event.
+        Raises ``EngineError`` if the file cannot be written; nothing is lost, and the next commit includes
+        everything.
         """
         self.turn.check()
         with self.turn.deferral, self.turn.lock:
             self._core.commit(outputs or {})
 
     def outbox(self, url: str, media: str = "application/x-ndjson") -> Outbox:
-        """Where matches go with the commits: ``write`` takes records, and each commit sends them to a URL.
+        """Return an outbox, which sends matches with the commits: ``write`` adds records, each commit sends
+        them.
 
-        Into Kafka each comes exactly once, for who reads what is committed; by MQTT and HTTP at least once,
-        under the same number. What is to be part of a commit with its matches has to be written before:
-        in a callback, or with ``commit_every=None``. What the last engine could not send is sent by the
-        call. ``media``: what the records are. Raises ``EngineError`` without a state, or if its records went
-        elsewhere; ``SourceError`` for what is wrong in the URL; ``SinkError`` if nobody takes records there.
+        Kafka receives each record exactly once (for readers of committed records); MQTT and HTTP at least
+        once, under the same number. To be in one commit with its match, a record must be written in a
+        callback, or with ``commit_every=None``. The call sends what the last engine could not send.
+        ``media``: the records' media type. Raises ``EngineError`` without a state, or if the state's records
+        went to another URL; ``SourceError`` for an invalid URL; ``SinkError`` if the destination does not
+        accept records.
         """
         self.turn.check()
         with self.turn.deferral, self.turn.lock:
@@ -339,24 +345,24 @@ class Engine:
 
     @property
     def outputs(self) -> Mapping[str, int]:
-        """How long each output was at the last commit: files in bytes, what goes to a URL in records."""
+        """The length of each output at the last commit: of files in bytes, of a URL in records."""
         state = self._core.state
         return {} if state is None else dict(state.outputs)
 
     @property
     def arrived(self) -> Mapping[str, int]:
-        """How many events of each stream came so far, late and bad ones included.
+        """How many events of each stream have arrived, late and bad ones included.
 
-        After a restart these are those of the last commit: whoever pushes goes on after them.
+        After a restart, these are the numbers of the last commit: push the events after them.
         """
         self.turn.flush()
         with self.turn.deferral, self.turn.lock:
             return self._streams.arrived()
 
     def close(self) -> None:
-        """Says that no event will come: ends every window, delivers the rest, closes the dead letters.
+        """End every window, as no event will come; deliver the rest, close the dead letters.
 
-        With a ``state``, more will come, to the next engine: so no window ends, and all is committed.
+        With a ``state``, the next engine may get more events: so no window ends, and all is committed.
         """
         if not self.is_durable:
             self.finish()
@@ -364,9 +370,9 @@ class Engine:
         self._end(self._core.close)
 
     def finish(self) -> None:
-        """As ``close``; with a ``state``, too, every window ends. That is part of no commit.
+        """As ``close``, but end every window also with a ``state``. No commit has that.
 
-        So the next engine with that state goes on as if it had not been, and gives what ended here anew.
+        So the next engine with that state goes on without it, and gives again what ended here.
         """
         self._end(self._core.finish)
 
@@ -380,7 +386,9 @@ class Engine:
             self._core.end()
 
     def abandon(self) -> None:
-        """Closes the engine as it is: what waits for a window's end is not delivered, nothing committed."""
+        """Close the engine as it is: matches that wait for a window's end are not delivered, nothing is
+        committed.
+        """
         self._core.abandon()
 
     def __enter__(self) -> Engine:
@@ -400,7 +408,7 @@ class Engine:
         return self._dispatcher.events + self._core.waiting
 
     def check_read(self) -> None:
-        """Raises ``SourceError`` if there is a stream of which all events were malformed."""
+        """Raise ``SourceError`` if all events of some stream were malformed."""
         self._streams.check_read()
 
     @property
@@ -425,19 +433,19 @@ class Engine:
 
     @property
     def rejected(self) -> Sequence[BadEvent]:
-        """The newest bad and late events, if there is no sink for them."""
+        """The newest bad and late events, unless ``dead_letters`` is given."""
         return self._rejects.newest
 
     @property
     def watermark(self) -> datetime | int | None:
-        """Up to where time is complete for the slowest query; None before the first event."""
+        """The time up to which the slowest query is complete; None before the first event."""
         self.turn.flush()
         return self._streams.watermark()
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStats:
-    """What there was of a stream: its ``events``, late ones included, malformed ones, late ones.
+    """The counts of a stream: its ``events``, late ones included, malformed ones, late ones.
 
     ``watermark``: the UTC datetime or tick before which an event is late; None before the first event.
     """
@@ -455,7 +463,7 @@ class Streams:
         self._core = core
 
     def stats(self) -> Mapping[str, StreamStats]:
-        """The streams that came or that a query reads, by IRI, and what there was of each."""
+        """Return the streams that have arrived or that a query reads, by IRI, with their counts."""
         found: dict[str, StreamStats] = {}
         for stream, (clock, time) in self._core.dispatcher.streams().items():
             iri = self._core.dictionary.term(stream).value
@@ -466,7 +474,7 @@ class Streams:
         return found
 
     def arrived(self) -> Mapping[str, int]:
-        """How many events of each stream came so far, late and malformed ones included."""
+        """Return how many events of each stream have arrived, late and malformed ones included."""
         counts = self._core.rejects.unnumbered()
         counts.update(
             {self._core.dictionary.term(s).value: n for s, n in self._core.dispatcher.arrivals.items()}
@@ -474,7 +482,7 @@ class Streams:
         return dict(+counts)
 
     def watermark(self) -> datetime | int | None:
-        """Up to where time is complete for the slowest query; None before the first event."""
+        """Return the time up to which the slowest query is complete; None before the first event."""
         reached = [
             (stream_set.order.time, stream_set.order.clock)
             for stream_set in self._core.dispatcher.stream_sets
@@ -486,7 +494,7 @@ class Streams:
         return (clock or Clock.TICKS).show(time)
 
     def check_read(self) -> None:
-        """Raises ``SourceError`` if there is a stream of which all events were malformed."""
+        """Raise ``SourceError`` if all events of some stream were malformed."""
         for stream, (count, letter) in self._core.rejects.first_bad().items():
             if not self._core.dispatcher.arrived(self._core.dictionary.pin(ox.NamedNode(stream))):
                 many = f"all {count} events are malformed, first" if count > 1 else "its only event,"

@@ -1,4 +1,4 @@
-"""What a caller holds of a registered query: its matches, its state, a way to end it."""
+"""The caller's handle of a registered query: its matches, its counts, and a way to end it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from spaseq.why.evidence import Evidence
 
 
 class Handle(Delivery):
-    """A query in an engine. ``matches`` drains what it has found, if ``on_match`` does not get it.
+    """A query in an engine. ``matches`` returns what it has found, unless ``on_match`` gets it.
 
-    Several threads may use it, beside those that use the engine.
+    Several threads may use it, in parallel with users of the engine.
     """
 
     __slots__ = ("__weakref__", "_before", "_contexts", "on_cancel")
@@ -42,21 +42,21 @@ class Handle(Delivery):
         *,
         is_counted: bool = False,
     ) -> None:
-        """``contexts``: by stream, the JSON-LD context that lifts its rows, of the sources read so far.
+        """``contexts``: by stream, the JSON-LD context that lifts its rows, for the sources read so far.
 
-        ``is_counted``: every match is found and counted, whether somebody asks for it or not.
+        ``is_counted``: every match is enumerated and counted, whether it is read or not.
         """
         super().__init__(pipeline, on_match, limits, turn)
         pipeline.may_leave = on_match is None and not is_counted
         if not isinstance(pipeline, Pipeline):
             pipeline.has(self._found)
         self._contexts = contexts
-        # What was counted before, by another process.
+        # The counts of an earlier process.
         self._before: Stats | None = None
-        #: Called when the query is taken out.
+        #: Called when the query is removed.
         self.on_cancel: Callable[[], None] = nothing
-        # Callbacks, and queries that read what it makes, hear of events at once; and one that ends by itself
-        # counts the events up to there.
+        # Callbacks, and queries that read this one's stream, must get events at once. A query that ends by
+        # itself counts the events up to that point.
         query = pipeline.query
         ends = query.modifiers.limit is not None or isinstance(query.form, Ask)
         if on_match is not None or query.register is not None or ends:
@@ -82,33 +82,34 @@ class Handle(Delivery):
 
     @property
     def name(self) -> str:
-        """What messages call the query: the IRI of its REGISTER, or else its sequence."""
+        """The query's name in messages: the IRI of its REGISTER, or else its sequence."""
         register = self.query.register
         return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
 
     def sit(self, subscription: Subscription) -> None:
-        """The query, which has not begun, is to run as one with others."""
+        """Run the query, which has not begun, in a query set."""
         subscription.may_leave = self._pipeline.may_leave
         subscription.has(self._found)
         self._pipeline = subscription
 
     @property
     def subscription(self) -> Subscription:
-        """The place of a query that runs as one with others."""
+        """The query's place in a query set."""
         assert not isinstance(self._pipeline, Pipeline)
         return self._pipeline
 
     @property
     def is_asked(self) -> bool:
-        """Whether somebody has to ask it for matches, and so hears of its ``error``."""
+        """Whether matches, and ``error``, are given only to callers that read them."""
         return self._on_match is None and self._pipeline.output is None
 
     @property
     def stats(self) -> Stats:
-        """What the query has seen and found so far."""
+        """The query's counts so far."""
         self._turn.flush()
         lock = self._turn.lock
-        # While another thread works, what it is at is left out: who asks waits for no callback.
+        # While another thread works, its current task is left out, so that the caller does not wait for
+        # callbacks.
         if lock.acquire(blocking=False):
             try:
                 self._pipeline.count()
@@ -119,10 +120,10 @@ class Handle(Delivery):
 
     @property
     def error(self) -> SpaseqError | None:
-        """Why the query ended early, as long as all is well None.
+        """Why the query ended early; None if it did not.
 
-        It met one of the engine's ``Limits``, or something was raised in the middle of an event, after which
-        its state cannot be trusted.
+        It exceeded one of the engine's ``Limits``, or an exception occurred during an event, after which its
+        state cannot be trusted.
         """
         if self._turn.is_behind:
             self._turn.flush()
@@ -139,30 +140,30 @@ class Handle(Delivery):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was taken out of the engine."""
+        """Whether it was removed from the engine."""
         return self._cancelled
 
     @property
     def is_taken(self) -> bool:
-        """Whether every match that there is was taken."""
+        """Whether every match so far was taken."""
         return not self.is_behind and not self._found.size
 
     @property
     def pipeline(self) -> Pipeline | Subscription:
-        """What computes its matches."""
+        """The pipeline that computes its matches."""
         return self._pipeline
 
     @property
     def delivered(self) -> int:
-        """How many matches were taken, by somebody or a callback."""
+        """How many matches were taken by readers or a callback."""
         return self._found.delivered
 
     def recount(self, delivered: int, again: int) -> None:
-        """So many matches were taken before, and the first of those to come are among them."""
+        """Set how many matches were taken before, and how many of the next ones are among them."""
         self._found.delivered, self._found.again = delivered, again
 
     def resume(self, left: int | None, stats: Stats) -> None:
-        """What was before is over, with these counts: matches from now on are its own."""
+        """Go on after a restart: earlier matches are only counted; later matches are its own."""
         while self._look(AT_ONCE):
             pass
         self._before = None
@@ -170,30 +171,30 @@ class Handle(Delivery):
         self._pipeline.resume(left)
 
     def end(self, stats: Stats, reason: str | None) -> None:
-        """It was over before, as its counts say; ``reason``: why, if that was an error."""
+        """Restore a query that was already over, with its counts; ``reason``: its error, if it had one."""
         self._pipeline.drop()
         self._before = stats.plus(self._pipeline.stats, -1)
         self._error = None if reason is None else EngineError(reason)
 
     def call(self, on_match: Callable[[Match], None] | None) -> None:
-        """Gives matches to another callback from now on; ``deliver`` gives it those that nobody has taken."""
+        """Give matches to another callback from now on; ``deliver`` gives it the untaken ones."""
         self._on_match = on_match
         if on_match is not None:
             self._turn.prompts(lambda: self.is_over)
 
     def keep(self, events: int) -> None:
-        """Keeps so many of the events to come for ``why``, instead of the first 2,000."""
+        """Keep this many of the next events for ``why``, instead of the first 2,000."""
         self._turn.check()
         with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             self._pipeline.keep(events)
 
     def why(self, seconds: float = 3.0) -> Diagnosis:
-        """Why the query has found no match, as far as that can be told; its counts if it has.
+        """Return why the query has found no match, as far as can be determined; its counts if it has.
 
-        Looks closer at a sample, the first events of the query, which are run again, as the query stands and
-        with changes, for about so many ``seconds`` of the processor's time. Where they do not last for the
-        whole sample, less of it is looked at, and the answer says so.
+        Runs the query again on a sample, its first events, unchanged and with changes, for about this many
+        ``seconds`` of processor time. If the time does not suffice for the whole sample, a smaller one is
+        used, and the answer says so.
         """
         from spaseq.why.diagnose import diagnose
 
@@ -202,18 +203,18 @@ class Handle(Delivery):
             return diagnose(self.evidence(), seconds)
 
     def evidence(self) -> Evidence:
-        """What ``why`` looks at, as it is now: the query, its counts, and its first events."""
+        """Return the input of ``why`` as it is now: the query, its counts, and its first events."""
         self._turn.check()
         with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             return replace(self._pipeline.evidence(), contexts=self._contexts)
 
     def matches(self) -> Iterator[Match]:
-        """The matches found since they were last asked for, each once, in the order of delivery.
+        """Yield the matches found since the last call, each once, in the order of delivery.
 
-        Where one event completes very many, those beyond the first are found as they are asked for; no
-        lock is held between two of them. Of threads that drain at the same time each gets some. Raises
-        ``error`` after the last one if there is one.
+        If one event completes very many, those beyond the first are enumerated as they are read; no lock is
+        held in between. If threads read at the same time, each match goes to one of them. Raises ``error``
+        after the last match if there is one.
         """
         turn, found = self._turn, self._found
         while True:
@@ -236,9 +237,9 @@ class Handle(Delivery):
             raise self._error.with_traceback(None)
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
-        """The same matches as columns, of so many matches each at most: what there is, without waiting.
+        """Yield the matches found, as batches of at most ``max_rows``, without waiting.
 
-        Raises EngineError for less than one, and what the query failed with, behind its last matches.
+        Raises EngineError if ``max_rows`` is below 1, and the query's error after its last matches.
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
@@ -262,9 +263,9 @@ class Handle(Delivery):
             raise self._error.with_traceback(None)
 
     def drop(self) -> None:
-        """Forgets the matches that nobody has asked for so far, without looking for those that it can leave.
+        """Discard the unread matches, without enumeration where possible.
 
-        Further ones are found as ever.
+        Later matches are found as usual.
         """
         self._turn.check()
         with self._turn.deferral, self._turn.lock:
@@ -276,7 +277,7 @@ class Handle(Delivery):
                 self._found.drop()
 
     def cancel(self) -> None:
-        """Takes the query out of the engine; what it has found can still be drained.
+        """Remove the query from the engine; matches found so far can still be read.
 
         When this returns, no callback of the query is running in another thread, and none will.
         """
@@ -288,21 +289,21 @@ class Handle(Delivery):
             self.on_cancel()
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
-        """Calls ``seen`` with the query's events from now on, in processing order, before their matches."""
+        """Call ``seen`` with the query's events from now on, in processing order, before their matches."""
         self._turn.flush()
         self._turn.prompts(lambda: self.is_over)
         self._pipeline.follow(seen)
 
     @property
     def members(self) -> list[Handle]:
-        """The queries it stands for."""
+        """The handles of the queries that it stands for."""
         return [self]
 
     @property
     def live(self) -> int:
-        """How many queries it stands for that are not over."""
+        """How many of the queries that it stands for are not over."""
         return int(not self.is_over)
 
     def failed(self) -> list[Handle]:
-        """The handles of the queries that failed, when it did."""
+        """Return the handles of the queries that failed when it did."""
         return [self]

@@ -1,9 +1,8 @@
-"""Events that were pushed and wait until somebody asks what became of them.
+"""Pushed events that wait until a result is read.
 
-Nobody can tell when an event is worked on, if nobody is called back. Then pushing is taking down: some
-hundreds of events go through the queries in one go, which costs a tenth of what they cost one by one, as soon
-as somebody asks, or when they are enough. What must be told at once (an event that is late, or malformed)
-never comes here.
+Without callbacks, the time at which an event is processed cannot be observed. So a push only records the
+event. Some hundred events are processed together, at a tenth of the cost of one by one, when a result is read
+or the inbox is full. Events that must be reported at once (late or malformed ones) never come here.
 """
 
 from __future__ import annotations
@@ -19,23 +18,24 @@ from spaseq.alone import several
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.terms.dictionary import Dictionary
 
-#: So many events wait at most, and so many triples of theirs. A further one is what the others wait for: how
-#: long that call takes is bounded by these, too.
+#: The most events, and the most triples of theirs, that wait. One more event makes the call process all of
+#: them, so that these numbers bound how long a push takes.
 MOST_EVENTS: Final = 256
 MOST_TRIPLES: Final = 4_096
 
-#: An event: stream, time, name of its graph, and the terms of its triples, one after the other.
+#: An event: stream, time, name of its graph, and the terms of its triples in a row.
 Waiting = tuple[int, int, int, Sequence[int]]
 
 
 class Inbox:
-    """The events that wait, in the order of their times; those of the same time are of one stream.
+    """The events that wait, in the order of their times; events of the same time are of one stream.
 
-    So there is nothing to order, and none is late. ``clock``: what their times count; ``newest``: the last of
-    these, of the stream ``last``; ``streams``: whose events may come here; ``size``: how many events wait.
+    So no ordering is needed, and none is late. ``clock``: the clock of their times; ``newest``: the last
+    time, of the stream ``last``; ``streams``: the ones with events that may wait here; ``size``: how many
+    events wait.
 
-    ``events`` are numbers alone, as ``row`` gives them: many tuples that live a while would have the garbage
-    collector look at the whole process again and again.
+    ``events`` has integers only, as ``row`` gives them: with many long-lived tuples the garbage collector
+    would traverse the process again and again.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -49,7 +49,7 @@ class Inbox:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids that the events hold."""
+        """Yield the ids that the events hold."""
         for stream, _, graph, terms in self:
             yield np.array([stream, graph, *terms], dtype=np.int64)
 
@@ -61,23 +61,23 @@ class Inbox:
             yield stream, time, graph, events[at - count : at]
 
     def count(self, stream: int) -> int:
-        """How many events of a stream wait."""
+        """Return how many events of a stream wait."""
         return sum(event[0] == stream for event in self)
 
     def fits(self, stream: int, clock: Clock, time: int) -> bool:
-        """Whether an event may wait behind those that do, of which there is one at least."""
+        """Return whether an event may wait behind the waiting ones. There must be one."""
         return clock is self.clock and (time > self.newest or (time == self.newest and stream == self.last))
 
     @property
     def is_full(self) -> bool:
-        """Whether there are enough."""
+        """Whether the waiting events must be processed."""
         return self.size >= MOST_EVENTS or len(self.events) >= 3 * MOST_TRIPLES
 
     def batches(self, arrived: Callable[[int], int]) -> list[tuple[int, EventBatch]]:
-        """The events of each stream, after so many that have ``arrived`` of it; they still wait."""
+        """Return the waiting events of each stream, numbered after the ``arrived`` ones; they still wait."""
         of, clock = list(self), self.clock or Clock.TICKS
         if len(self.streams) > 1:
-            of.sort(key=itemgetter(0))  # which leaves those of a stream in their order
+            of.sort(key=itemgetter(0))  # stable: events of a stream stay in order
         return [
             (stream, several(self._dictionary, clock, stream, arrived(stream), list(events)))
             for stream, events in groupby(of, key=itemgetter(0))
@@ -85,5 +85,5 @@ class Inbox:
 
 
 def row(stream: int, time: int, graph: int, terms: Sequence[int]) -> tuple[int, ...]:
-    """An event as an inbox has it."""
+    """Return an event as a row of integers."""
     return (stream, time, graph, len(terms), *terms)

@@ -1,4 +1,4 @@
-"""Events that are pushed: each arrives at once, or waits until somebody can tell the difference."""
+"""Pushed events: each arrives at once, or waits while the difference cannot be observed."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from spaseq.terms.identified import different, identified_one
 from spaseq.terms.texts import term_of
 from spaseq.terms.values import XSD
 
-#: What an event that is none raises.
+#: Exceptions for malformed events.
 _MALFORMED: Final = (ValueError, SyntaxError, TypeError)
-#: So many of the events that are given at once arrive together, at first and at most.
+#: How many events of one ``push_many`` arrive together, at first and at most.
 _FIRST: Final = 1 << 12
 _MOST: Final = 1 << 17
-#: Graphs that say no name.
+#: Types of graphs that have no name.
 _NAMELESS: Final = (str, list, tuple)
 
 
 class _Bad(NamedTuple):
-    """What was pushed and is no event: its stream, why, and what it is."""
+    """A pushed malformed event: its stream, the reason, and the event."""
 
     stream: int
     reason: str
@@ -59,7 +59,7 @@ class _Bad(NamedTuple):
 
 
 class Pushing:
-    """What an engine does with events that it is given one by one, or several at once."""
+    """Takes pushed events, single or several."""
 
     def __init__(self, core: Core, max_ahead: timedelta | None) -> None:
         self._core, self._max_ahead = core, max_ahead
@@ -67,9 +67,9 @@ class Pushing:
         self._dictionary, self._rejects, self._limits = core.dictionary, core.rejects, core.limits
         self._arrivals = core.dispatcher.arrivals
         self._numbers, self._plain = Numbers.of(self._dictionary), Plain(self._dictionary)
-        # The ids of streams, which are pinned, by what they were called.
+        # The pinned ids of streams, by the names that callers used.
         self._streams: dict[StreamName, int] = {}
-        # Of several events that are given at once.
+        # For ``push_many``.
         self._pace = Pace(_FIRST, most=_MOST)
 
     def push(
@@ -78,10 +78,10 @@ class Pushing:
         """See ``Engine.push``."""
         core, turn, stream = self._core, self._turn, self._streams.get(to)
         if stream is None:
-            stream_iri(to)  # or an error, before anything waits
+            stream_iri(to)  # raises before any event waits
         if turn.is_odd:
             if turn.is_aside:
-                # Dead letters may be told by a thread that has no turn, and must not wait for one.
+                # A thread without the turn may add dead letters, and must not wait for it.
                 core.check_unclosed()
                 core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
                 return
@@ -105,7 +105,7 @@ class Pushing:
                 core.end()
 
     def refuse(self, to: StreamName, graph: EventGraph, reason: str) -> None:
-        """The same of an event whose time makes it malformed."""
+        """Do ``push`` for an event that is malformed because of its time."""
         core = self._core
         iri = stream_iri(to)
         if self._turn.is_aside:
@@ -132,7 +132,7 @@ class Pushing:
             try:
                 try:
                     for event in events:
-                        if core.is_closed:  # by what gives the events
+                        if core.is_closed:  # by ``events`` itself
                             core.check_open()
                         if not self._build(stream, iri, event):
                             break
@@ -150,13 +150,13 @@ class Pushing:
             except Exception as error:
                 if before or core.is_working:
                     raise
-                core.turn.raised.add(error)  # behind what callbacks have raised for the events before
+                core.turn.raised.add(error)  # after the exceptions of callbacks for the events before
             finally:
                 core.is_taking = before
             core.end()
 
     def _build(self, stream: int, iri: ox.NamedNode, event: GivenEvent) -> bool:
-        """One event of several, which arrives with the others, or before anything else is done.
+        """Add one event of ``push_many``; it arrives with the others, or before any other task.
 
         False if it is malformed, and ends the call.
         """
@@ -181,7 +181,7 @@ class Pushing:
         return True
 
     def _id(self, to: StreamName) -> int:
-        """That of a stream."""
+        """Return the id of a stream."""
         stream = self._streams.get(to)
         if stream is None:
             stream = self._streams[to] = self._dictionary.pin(stream_iri(to))
@@ -190,7 +190,10 @@ class Pushing:
     def _event(
         self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
     ) -> Single | _Bad | None:
-        """Return the event that was pushed, if it is to arrive now; None if it waits."""
+        """Return the pushed event if it must arrive now; None if it waits.
+
+        If the engine is idle, the event is only its graph's name and its triples' terms.
+        """
         terms, limits = self._dictionary, self._limits
         try:
             if self._max_ahead is not None:
@@ -203,7 +206,7 @@ class Pushing:
                         return self._given(waits, stream, clock, time, UNBOUND, plain)
             triples: Sequence[ox.Triple | ox.Quad]
             triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
-            # What most give is text, or a list, and has no name.
+            # Most graphs are text or lists, and have no name.
             named = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
             with terms.lock:
                 waits = self._may_wait(stream, clock, time)
@@ -220,7 +223,9 @@ class Pushing:
     def _given(
         self, waits: bool, stream: int, clock: Clock, time: int, name: int, found: tuple[int, ...]
     ) -> Single | None:
-        """Return the event of some terms; None if it waits. The dictionary's lock must be held."""
+        """Return the event of some terms, or None if it waits; under the dictionary's lock. See
+        ``_event``.
+        """
         if not waits:
             return Single(self._dictionary, clock, Stamp(time, stream, self._arrivals[stream]), name, found)
         inbox = self._inbox
@@ -231,28 +236,28 @@ class Pushing:
         return None
 
     def _enter(self, text: str) -> int:
-        """The id of a term that was not seen before, by its text; ValueError for one beyond the limits."""
+        """Return the id of a new term, by its text; ValueError if it exceeds a limit."""
         most = self._limits.term_bytes
         if most is not None and 4 * len(text) > most:
             check_term(term_of(text), self._limits)
         return self._dictionary.enter(text)
 
     def _learn(self, text: str) -> int:
-        """The same of an event that queries turn to at once: numbers are looked at while they are here."""
+        """Return the id of a new term in an event that is processed now: its number is decoded at once."""
         identifier = self._enter(text)
         if text[0] == '"':
             self._numbers.note(identifier, text)
         return identifier
 
     def _arrive(self, event: object) -> None:
-        """An event of a callback that had no turn: now something is in hand."""
+        """Arrive as a callback's event that had no turn: by now a task is running."""
         if isinstance(event, _Bad):
             self._reject(event)
         elif isinstance(event, Single):
             self._dispatcher.arrive(event.at.stream, event)
 
     def _refuse(self, bad: _Bad) -> bool:
-        """Rejects one of several events when those before it have arrived; false if that is an error."""
+        """Reject one of several events after the events before it have arrived; False if that raises."""
         core = self._core
         core.perform(partial(self._reject, bad))
         return core.is_working or not self._rejects.is_strict
@@ -266,7 +271,7 @@ class Pushing:
         self._rejects.malformed(letter, Kind.PUSHED)
 
     def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
-        """Whether nobody can tell if an event arrives now, or when somebody asks."""
+        """Return whether it cannot be observed if an event is processed now or when a result is read."""
         core, dispatcher = self._core, self._dispatcher
         if core.is_working or core.tasks or dispatcher.arriving or not self._turn.may_wait:
             return False
@@ -286,33 +291,33 @@ class Pushing:
 
 
 _SPACE: Final = r"[ \t\r\n]*"
-#: One begins with a letter, as no other term's text does.
+#: An IRI begins with a letter, unlike the text of any other term.
 _IRI: Final = r'<([A-Za-z][^<>"{}|^`\\\x00-\x20]*)>'
 _STRING: Final = r'"([ !#-\[\]-~]*)"'
-#: A triple of Turtle that needs no parser. A number ends with a space here: its dot could be the triple's.
+#: A triple of Turtle that needs no parser. Here a number ends with a space: a dot could end the triple.
 _TRIPLE: Final = re.compile(
     rf"{_SPACE}{_IRI}{_SPACE}{_IRI}{_SPACE}"
     rf"(?:{_IRI}|{_STRING}(?:\^\^{_IRI})?|([+-]?[0-9]+)(\.[0-9]+)?(?=[ \t\r\n])){_SPACE}\.{_SPACE}"
 )
-#: The datatype that N-Triples does not write.
+#: The datatype that N-Triples omits.
 _PLAIN: Final = XSD + "string"
 
-#: What a literal with a datatype cannot have: there is a language, then.
+#: Datatypes that a literal cannot name: they need a language.
 _OF_LANGUAGES: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
-#: So many datatypes are remembered.
+#: Datatypes are cached up to this many.
 _DATATYPES: Final = 1_024
 
 
 class Plain:
-    """Reads such texts. For who has the dictionary's lock."""
+    """Parses simple texts without a parser; under the dictionary's lock."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._datatypes: set[str] = set()
 
     def read(self, text: str, enter: Callable[[str], int]) -> tuple[int, ...] | None:
-        """The terms of the different triples, one after the other; None for a text that needs a parser.
+        """Return the terms of the distinct triples, in a row; None for a text that needs a parser.
 
         ``enter`` gives the ids of terms that Python has not seen, by their texts, and may raise.
         """
@@ -344,7 +349,7 @@ class Plain:
         return different(tuple(found))
 
     def _datatype(self, text: str) -> str:
-        """What follows the characters of a literal."""
+        """Return the datatype or language part after a literal's characters."""
         if text not in self._datatypes:
             if text.startswith(_OF_LANGUAGES):
                 raise _NoIriError
@@ -356,7 +361,7 @@ class Plain:
 
 
 class _NoIriError(Exception):
-    """What stands where an IRI should be is none, or is none here; the parser says why."""
+    """The text at an IRI's place is not an IRI, or not accepted here; the parser says why."""
 
 
 def _iri(text: str, enter: Callable[[str], int]) -> int:

@@ -1,4 +1,4 @@
-"""Sources that an engine reads: side by side to their end, or each as if its events were pushed."""
+"""Sources: read in parallel to their end, or one by one as if their events were pushed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources import open_source as read_source
 from spaseq.sources.columns.table import Table
 
-#: So many events and triples of sources are worth to be looked at, if nobody asks before; twice as many for
-#: so many queries, each of which costs something at a look, however few events concern it.
+#: Unless a result is read, sources' events are processed when there are this many events and triples. The
+#: number doubles for this many queries: each costs something per batch, however few of the events concern it.
 ENOUGH: Final = 1 << 17
 _MANY: Final = 16
 
-#: Makes a block in which interrupts wait.
+#: A context in which interrupts are deferred.
 Held = Callable[[], AbstractContextManager[None]]
 
 
@@ -51,7 +51,7 @@ class Source:
     options: SourceOptions = field(default_factory=SourceOptions)
 
     def __post_init__(self) -> None:
-        """Raises ``SourceError`` for what cannot be read."""
+        """Raise ``SourceError`` for a location that cannot be read."""
         where = self.location
         if isinstance(where, str | PathLike | Table | LiveSource) or hasattr(where, "read"):
             return
@@ -70,11 +70,11 @@ class Source:
 
 
 class Steps(Iterator[None]):
-    """Sources that are read side by side, step by step; any thread may ``close`` it.
+    """Reads sources in parallel, step by step; any thread may ``close`` it.
 
-    ``is_between``: nothing is in hand, whatever ended it: the engine is whole. ``held`` makes the block that
-    interrupts wait for while something is in hand. ``is_asked``: each step looks for matches; if not, only
-    one after ``ENOUGH`` events and triples, and whoever asks for them.
+    ``is_between``: no step was running when it ended, so that the engine is consistent. ``held`` makes the
+    context that defers interrupts during a step. ``is_asked``: each step processes its events; otherwise a
+    step does so after ``ENOUGH`` events and triples, or when results are read.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Steps(Iterator[None]):
         self._core, self._opened, self._idle, self._wall_clock = core, opened, idle, wall_clock
         self._is_ended = False
         self._pace = Pace(ENOUGH // 4, most=2 * ENOUGH)
-        # The sources of batches that were taken, and whose matches may not have been.
+        # Live sources with batches that were taken, and with matches that may not have been.
         self._unacknowledged: list[Live] = []
         self._steps = self._run()
 
@@ -99,12 +99,12 @@ class Steps(Iterator[None]):
         return next(self._steps)
 
     def close(self) -> None:
-        """No step more. What a live source gives just now is left to the next run."""
+        """End the reading. What a live source delivers at this moment is left to the next run."""
         self._is_ended = True
         for source in self._opened.values():
             if isinstance(source, Live):
                 source.close()
-        with suppress(ValueError):  # a thread is inside, and leaves it when it has what it waits for
+        with suppress(ValueError):  # a thread is in a step, and stops when its read returns
             self._steps.close()
 
     def _run(self) -> Generator[None, None, None]:
@@ -118,7 +118,7 @@ class Steps(Iterator[None]):
         beats, idle = self._wall_clock is not None, self._idle
         steps = in_turn(self._opened, newest) if idle is None else with_idle(self._opened, idle, beats=beats)
         try:
-            for stream, batch in steps:  # which may wait, and so has no turn
+            for stream, batch in steps:  # this may wait, and so has no turn
                 if self._is_ended:
                     return
                 core.turn.check()
@@ -137,7 +137,7 @@ class Steps(Iterator[None]):
                 if core.dispatcher.is_over:
                     return
         finally:
-            # Whatever ended it: no thread and no connection outlives the reading.
+            # However it ended: no thread and no connection outlives the reading.
             steps.close()
             for source in self._opened.values():
                 close(source)
@@ -145,7 +145,7 @@ class Steps(Iterator[None]):
                 state.on_commit.remove(self._acknowledge)
 
     def _may_wait(self, stream: int, batch: EventBatch) -> bool:
-        """Whether nobody can tell if events arrive now, or when somebody asks."""
+        """Return whether it cannot be observed if events are processed now or when a result is read."""
         core, dispatcher = self._core, self._core.dispatcher
         if self._is_asked or not len(batch) or not core.turn.may_wait or core.tasks or core.inbox.events:
             return False
@@ -156,12 +156,12 @@ class Steps(Iterator[None]):
         first = time.item(0)
         if first < max(before, default=first):
             return False
-        # The first events say what all others are on.
+        # The first events determine the clock of all.
         is_first = dispatcher.is_new(stream) and all(of.clock is batch.clock for _, of in dispatcher.arriving)
         return is_first or dispatcher.is_smooth(stream, batch.clock, first)
 
     def _wait(self, stream: int, batch: EventBatch) -> None:
-        """Puts events where they wait until they are so many that it is worth to look at them."""
+        """Keep events until there are enough to process them."""
         core = self._core
         core.dispatcher.arriving, core.turn.is_behind = [*core.dispatcher.arriving, (stream, batch)], True
         queries = sum(len(stream_set.members) for stream_set in core.dispatcher.stream_sets)
@@ -172,7 +172,7 @@ class Steps(Iterator[None]):
             self._pace.took(perf_counter() - begun)
 
     def _newest(self) -> dict[int, int]:
-        """The times up to which streams were read before."""
+        """Return the times up to which streams were read before."""
         newest, state = dict.fromkeys(self._opened, BEGINNING), self._core.state
         if state is not None:
             for stream in newest:
@@ -181,13 +181,13 @@ class Steps(Iterator[None]):
         return newest
 
     def _acknowledge(self) -> None:
-        """The matches of all that was taken were taken, too; with a state, it has them."""
+        """Acknowledge batches to live sources: their matches were taken; with a state, it has them."""
         for source in self._unacknowledged:
             source.acknowledge()
         self._unacknowledged = []
 
     def _step(self, stream: int, batch: EventBatch | object | None) -> None:
-        """What a source did: it brought events, went idle or ended."""
+        """Handle a source's step: it brought events, went idle or ended."""
         core, clock = self._core, self._wall_clock
         if isinstance(batch, EventBatch):
             self._passed(stream, batch)
@@ -204,7 +204,7 @@ class Steps(Iterator[None]):
             core.dispatcher.move()
 
     def _passed(self, stream: int, batch: EventBatch) -> None:
-        """Up to where the source has come with these events."""
+        """Record how far the source has come with these events."""
         source, state, place = self._opened[stream], self._core.state, None
         if isinstance(source, Live):
             place = source.place()
@@ -214,13 +214,13 @@ class Steps(Iterator[None]):
 
 
 class Reading:
-    """What an engine does with sources. ``idle`` and ``wall_clock`` as for an ``Engine``."""
+    """Reads sources into an engine. ``idle`` and ``wall_clock`` as for an ``Engine``."""
 
     def __init__(self, core: Core, idle: timedelta | None, wall_clock: WallClock | None) -> None:
         self._core = core
         self._idle, self._wall_clock = idle, wall_clock
 
-    # --- side by side -------------------------------------------------------------------------
+    # --- in parallel -----------------------------------------------------------------------------
 
     def feed(self, sources: Sequence[Source]) -> None:
         """See ``Engine.feed``."""
@@ -237,7 +237,7 @@ class Reading:
         return self._steps(sources, is_asked=True)
 
     def _steps(self, sources: Sequence[Source], *, is_asked: bool) -> Steps:
-        """``is_asked`` as for ``Steps``."""
+        """Return the steps. ``is_asked`` as for ``Steps``."""
         core = self._core
         core.turn.check()
         with core.turn.deferral, core.turn.lock:
@@ -245,7 +245,7 @@ class Reading:
             if core.is_working:
                 raise EngineError("sources cannot be read inside a callback: push their events")
             core.catch_up()
-            core.turn.used = True  # readers of a process are not in its children
+            core.turn.used = True  # a child process has no reader threads
             opened: dict[int, Iterator[EventBatch]] = {}
             for source in sources:
                 if not isinstance(source, Source):
@@ -267,7 +267,7 @@ class Reading:
         return Steps(core, opened, self._idle, self._wall_clock, is_asked)
 
     def _open(self, location: Location, options: SourceOptions, stream: ox.NamedNode) -> Iterator[EventBatch]:
-        """The events of a source that are new."""
+        """Yield the new events of a source."""
         core = self._core
 
         def opened(
@@ -356,7 +356,7 @@ Step = tuple[int, EventBatch | object | None]
 def in_turn(
     sources: Mapping[int, Iterator[EventBatch]], newest: dict[int, int] | None = None
 ) -> Generator[Step, None, None]:
-    """Batches of several sources, each time from the one whose newest event is the oldest.
+    """Yield batches of several sources, always from the source with the oldest newest event.
 
     Sources are keyed by their stream; each ends with a ``None``. Reading waits for the source it needs.
     ``newest``: the times of events that were read before.
@@ -390,7 +390,7 @@ class _Reader:
                 self._put(batch)
                 if self._is_over.is_set():
                     break
-        except BaseException as error:  # handed to the reading side, which raises it
+        except BaseException as error:  # raised again in the reading thread
             last = error
         finally:
             close(self._source)
@@ -403,7 +403,7 @@ class _Reader:
                 return
 
     def take(self, patience: float) -> EventBatch | None:
-        """The next batch, None at the end; ``queue.Empty`` when nothing comes within ``patience`` s."""
+        """Return the next batch, None at the end; ``queue.Empty`` if none comes within ``patience`` s."""
         item = self._ready.get(timeout=patience) if patience else self._ready.get_nowait()
         if not isinstance(item, EventBatch) or len(item):
             self.waiting_since = time.monotonic()
@@ -412,7 +412,7 @@ class _Reader:
         return item
 
     def close(self) -> None:
-        """Ends the thread: a live source at once; one that reads a file or a pipe after the read in hand."""
+        """End the thread: of a live source at once, of a file or a pipe after the current read."""
         self._is_over.set()
         if isinstance(self._source, Live):
             self._source.close()
@@ -420,7 +420,7 @@ class _Reader:
 
 
 def close(source: Iterator[EventBatch]) -> None:
-    """Ends a source that nobody reads any more, and what it has opened."""
+    """End a source that is no longer read, and close what it has opened."""
     if isinstance(source, Live | Generator):
         with suppress(ValueError):  # a thread waits inside for a pipe or a file, and ends it then
             source.close()
@@ -433,9 +433,9 @@ IDLE = object()
 def with_idle(
     sources: Mapping[int, Iterator[EventBatch]], idle: timedelta, *, beats: bool
 ) -> Generator[Step, None, None]:
-    """As ``in_turn``, but a source that brings nothing for ``idle`` does not keep the others waiting.
+    """As ``in_turn``, but a source that brings nothing for ``idle`` does not hold the others back.
 
-    Then ``(stream, IDLE)`` says so, with ``beats`` again and again; its next batch says that it is back.
+    Then ``(stream, IDLE)`` is yielded, with ``beats`` again and again; its next batch ends that.
     """
     limit = idle.total_seconds()
     readers = {stream: _Reader(source) for stream, source in sources.items()}
@@ -443,7 +443,7 @@ def with_idle(
     resting: set[int] = set()
     try:
         while newest:
-            # Streams at rest are asked without waiting; of the others the one that is furthest behind.
+            # Idle streams are polled without waiting; among the others, the one furthest behind is read.
             active = [stream for stream in newest if stream not in resting]
             turn = [*resting, min(active, key=newest.__getitem__)] if active else list(resting)
             for stream in turn:
@@ -471,23 +471,23 @@ def with_idle(
 
 
 class WallClock:
-    """The times of idle streams, which go on from their newest events as a clock in seconds does."""
+    """The times of idle streams: they advance from the newest events at the pace of a clock in seconds."""
 
     def __init__(self, now: Callable[[], float], lateness: timedelta) -> None:
         self._now = now
         self._lateness = lateness
-        # Per stream, its newest time, and when that came.
+        # Per stream, its newest time, and when that arrived.
         self._seen: dict[int, tuple[Clock, int, float]] = {}
 
     def saw(self, stream: int, batch: EventBatch) -> None:
-        """A stream brought events."""
+        """Record that a stream brought events."""
         newest = int(batch.time.max())
         before = self._seen.get(stream)
         if before is None or newest >= before[1]:
             self._seen[stream] = batch.clock, newest, self._now()
 
     def time(self, stream: int) -> tuple[Clock, int] | None:
-        """Before what time an idle stream's events would be late; None if there was no event yet."""
+        """Return the time before which an idle stream's events are late; None if it had no event yet."""
         if stream not in self._seen:
             return None
         clock, newest, at = self._seen[stream]

@@ -1,4 +1,4 @@
-"""Queries that are registered: each alone, or as one with others; by names where it has to be known again."""
+"""Registered queries: alone or in query sets; by name if a state must find them again."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from spaseq.engine.durable.state import State
 
 
-#: What is called with every match.
+#: Called with every match.
 OnMatch = Callable[[Match], None]
 
 
 class Bounds:
-    """What the queries of an engine may take, before they shed partial matches; see ``Engine``."""
+    """The bounds of an engine's queries, beyond which partial matches are shed; see ``Engine``."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class Bounds:
 
     @property
     def are_set(self) -> bool:
-        """Whether there are any, whatever a query says for itself."""
+        """Whether the engine has bounds, apart from those of single queries."""
         return self._latency is not None or self._pool is not None
 
     def of(self, latency: timedelta | None, weight: float) -> Bound | None:
-        """The bounds of a query; None if it has none."""
+        """Return the bounds of a query; None if it has none."""
         weight = weight_given(weight)
         seconds = self._latency if latency is None else latency_given(latency)
         if seconds is None and self._pool is None:
@@ -60,36 +60,36 @@ class Bounds:
         return Bound(seconds, self._pool, weight, self._policy, self._clock)
 
 
-#: What a query may take, as far as it is its own; None if it has no bounds.
+#: The bounds of a query itself; None if it has none.
 _Bound = tuple[float | None, float] | None
 
 
 class Registry:
-    """The queries of an engine. ``named``: the handles of those that have a name."""
+    """The queries of an engine. ``named``: the handles of the named ones."""
 
     def __init__(self, core: Core, kb: KnowledgeBase, matcher: str | None) -> None:
         self._core = core
         self._kb, self._matcher = kb, matcher
         self.named: dict[str, Handle] = {}
-        # Under which bounds they were registered.
+        # The bounds they were registered with.
         self._under: dict[str, _Bound] = {}
-        #: Background graphs that queries of a state named when there were some.
+        #: Background graphs that existed when queries of a state named them.
         self.gone: set[NamedNode] = set()
-        # Those that make a stream under a bound.
+        # The queries that make a stream under a bound.
         self._makers: list[Pipeline] = []
 
     def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> State:
         """Go on with the state in a file.
 
-        Raises ``EngineError`` for a file that is no state, or in use, and for ``every`` if it says nothing.
+        Raises ``EngineError`` for a file that is not a state, or in use, and for an invalid ``every``.
         """
-        # Here, because compiled code takes a while to load.
+        # Imported here, because compiled code takes a while to load.
         from spaseq.engine.durable.horizon import every_given
         from spaseq.engine.durable.replay import Settings
         from spaseq.engine.durable.state import State
 
         core = self._core
-        core.turn.used = True  # a file that is open is not for a process that is forked off
+        core.turn.used = True  # an open file must not be used after a fork
         settings = Settings(str(lateness), self._matcher or "")
         state = State(path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary)
         try:
@@ -108,7 +108,7 @@ class Registry:
         return state
 
     def change(self, what: Changed) -> None:
-        """A background graph has other triples, as a state says."""
+        """Change a background graph as a state says."""
         name, triples = what.read()
         self._kb.change(name, triples)
         if triples is None:
@@ -122,7 +122,7 @@ class Registry:
         name: str | None,
         is_replaced: bool,
     ) -> Handle:
-        """A query that has a name, or needs one; see ``Engine.register``."""
+        """Register a query, with or without a name; see ``Engine.register``."""
         from spaseq.engine.durable.horizon import UNREPEATED, name_given, repeatable
 
         name, state = name_given(name), self._core.state
@@ -163,12 +163,12 @@ class Registry:
         *,
         outlives: bool = False,
     ) -> Handle:
-        """One query more. ``start``: when its first window began; ``outlives``: it is part of a state."""
+        """Add a query. ``start``: when its first window began; ``outlives``: it is part of a state."""
         core = self._core
         self._kb.require(prepared, self.gone)
         kb = self._kb.restrict(prepared.knowledge)
         own = form(prepared) if self._matcher is None and bound is None else None
-        # Where the partitions of one that is a part of many began anew nobody knows.
+        # In a query set, it is unknown where the query's partitions began anew.
         is_alone = own is None or (outlives and begins_anew(prepared))
         key = None if own is None or is_alone else (*own.key, start)
         if (
@@ -210,7 +210,7 @@ class Registry:
         return handle
 
     def _take_in(self, handle: Handle, enter: Callable[[], None]) -> None:
-        """Gives a query its place. After an interrupt it has none: nobody would have its handle."""
+        """Add a query to the engine. After an interrupt it is removed: the caller has no handle."""
         try:
             enter()
         except BaseException:
@@ -220,7 +220,7 @@ class Registry:
 
 
 def _warn_of(maker: Pipeline, reader: Query, pattern: SequencePattern) -> None:
-    """Says so if a query may find false matches, as a stream that it reads is made under a bound."""
+    """Warn if a query may find false matches, because a stream that it reads is made under a bound."""
     output = maker.output
     if all(stream.iri != output for stream in reader.streams) or is_monotone(pattern):
         return

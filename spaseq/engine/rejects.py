@@ -1,4 +1,4 @@
-"""What cannot be processed: counted, kept, and told to whoever asked for it."""
+"""Dead letters: rejected events are counted, kept, and passed to the caller's sink."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from spaseq.sources.times import latest
 #: Called with every bad or late event.
 DeadLetters = Callable[[BadEvent], None]
 
-#: How many bad and late events are kept when there is no sink for them.
+#: How many bad and late events are kept if there is no sink.
 KEPT: Final = 1_000
 
 
 class Kind(StrEnum):
-    """Why an event is no part of its stream; a state counts each on its own."""
+    """Why an event was rejected; a state counts each kind separately."""
 
-    #: What a source could not read. It has no number among the events of its stream.
+    #: A source's record that could not be read. It has no number among the events of its stream.
     UNREAD = "bad"
-    #: What was pushed and is no event. It has none either.
+    #: A pushed event that is malformed. It has no number either.
     PUSHED = "pushed"
     #: An event on another clock than those before it. It has a number.
     CLOCK = "clock"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
     @property
     def told(self) -> str:
-        """What people and callers hear: ``bad`` or ``late``."""
+        """The kind in messages: ``bad`` or ``late``."""
         return "late" if self is Kind.LATE else "bad"
 
 
@@ -51,7 +51,7 @@ class DeadLetterFile:
     """Appends bad and late events to a ``file``, one JSON object a line."""
 
     def __init__(self, path: str | Path) -> None:
-        # Half of a surrogate pair, which is no UTF-8, is written as JSON escapes it.
+        # Half of a surrogate pair, which is not UTF-8, is written as a JSON escape.
         self.file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115  # see close
 
     def __call__(self, letter: BadEvent) -> None:
@@ -59,17 +59,17 @@ class DeadLetterFile:
         self.file.flush()
 
     def close(self) -> None:
-        """No more letters."""
+        """Close the file."""
         self.file.close()
 
 
 class Rejects:
     """The engine's dead letters: a callable, the path of an NDJSON file, or the ``newest``.
 
-    With ``strict``, every rejection raises, after it was counted and passed on. Otherwise, unless a
-    callable hears of each, the first of a stream and kind is a warning, and ``close`` warns of the sum. What
-    the callable raises comes out at the end of the call.
-    Threads that read sources may use it; they call the callable one at a time.
+    With ``strict``, every rejection raises, after it was counted and passed on. Otherwise, unless there is a
+    callable, the first of a stream and kind is a warning, and ``close`` warns of the total. Exceptions of the
+    callable are raised at the end of the call. Threads that read sources may use it; the callable is called
+    by one thread at a time.
     """
 
     def __init__(self, sink: DeadLetters | str | Path | None, strict: bool, turn: Turn) -> None:
@@ -79,7 +79,7 @@ class Rejects:
         self._lock = threading.RLock()
         self._counts: Counter[tuple[str, Kind]] = Counter()
         self._first: dict[str, BadEvent] = {}
-        # By thread, who hears of what that thread rejects.
+        # By thread, the listener for its rejections.
         self._hearers: dict[int, Callable[[str, BadEvent], None]] = {}
         self._is_heard = callable(sink)
         self._where = "engine.rejected has the newest"
@@ -111,13 +111,15 @@ class Rejects:
 
     @property
     def newest(self) -> Sequence[BadEvent]:
-        """The newest bad and late events, if there is no sink for them."""
+        """The newest bad and late events, if there is no sink."""
         with self._lock:
             return tuple(self._kept)
 
     @contextmanager
     def heard(self, hear: Callable[[str, BadEvent], None]) -> Iterator[None]:
-        """Tells of what this thread rejects meanwhile, too: ``bad`` or ``late``, and what it is."""
+        """Also call ``hear`` with this thread's rejections during the block: ``bad`` or ``late``, and the
+        event.
+        """
         self._hearers[threading.get_ident()] = hear
         try:
             yield
@@ -125,18 +127,20 @@ class Rejects:
             del self._hearers[threading.get_ident()]
 
     def of(self, stream: str) -> tuple[int, int]:
-        """How many malformed and how many late events there were of a stream."""
+        """Return how many events of a stream were malformed, and how many late."""
         with self._lock:
             counts = self._counts
             bad = sum(counts[stream, kind] for kind in Kind if kind.told == "bad")
             return bad, counts[stream, Kind.LATE]
 
     def pushed(self, stream: str) -> int:
-        """How many events of a stream were pushed and are none: so many more places the next one has."""
+        """Return how many malformed events of a stream were pushed: the next event's position is higher by
+        this.
+        """
         return self._counts[stream, Kind.PUSHED]
 
     def unnumbered(self) -> Counter[str]:
-        """How many events of each stream there were that have no number."""
+        """Return how many rejected events of each stream have no number."""
         found: Counter[str] = Counter()
         with self._lock:
             for (stream, kind), count in self._counts.items():
@@ -144,13 +148,13 @@ class Rejects:
         return found
 
     def malformed(self, letter: BadEvent, kind: Kind = Kind.UNREAD) -> None:
-        """An event that is none; raises ``BadEventError`` when strict."""
+        """Reject a malformed event; raises ``BadEventError`` when strict."""
         self._reject(kind, letter)
         if self.is_strict:
             raise BadEventError(letter.reason, stream=letter.stream, position=letter.position)
 
     def misfit(self, batch: EventBatch, index: int, clock: Clock | None) -> None:
-        """An event on another clock than this of its query; when strict, the call ends with an error."""
+        """Reject an event on another clock than its query's; when strict, the call ends with an error."""
         reason = (
             f"its time is in {batch.clock}, but the query's first event was in {clock}: give all times of "
             "the query's streams as datetimes (instants), or all as integers (ticks)"
@@ -181,33 +185,33 @@ class Rejects:
 
     @property
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """How many there were of each stream and kind."""
+        """How many were rejected, by stream and kind."""
         with self._lock:
             return {(stream, kind.value): count for (stream, kind), count in self._counts.items()}
 
     def resume(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """So many there were before."""
+        """Set the counts of the last process."""
         with self._lock:
             self._counts.update({(stream, Kind(kind)): count for (stream, kind), count in counts.items()})
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Nothing is rejected meanwhile, by no thread."""
+        """Reject nothing during the block, in any thread."""
         with self._lock:
             yield
 
     def first_bad(self) -> dict[str, tuple[int, BadEvent]]:
-        """Of each stream that had malformed events, how many, and the first one."""
+        """Return, for each stream with malformed events, their number and the first one."""
         with self._lock:
             return {stream: (self.of(stream)[0], letter) for stream, letter in self._first.items()}
 
     def close(self) -> None:
-        """Closes the file of dead letters, if there is one."""
+        """Close the file of dead letters, if there is one."""
         if isinstance(self._pass_on, DeadLetterFile):
             self._pass_on.close()
 
     def summarise(self) -> None:
-        """Warns of how many there were, if nobody has heard of each."""
+        """Warn of the number of rejections, unless a callable got each."""
         with self._lock:
             told = Counter[tuple[str, str]]()
             for (stream, kind), count in self._counts.items():
@@ -218,7 +222,9 @@ class Rejects:
             warn(f"{self.bad} bad and {self.late} late events were left out ({self._where}): {listed}")
 
     def _letter(self, batch: EventBatch, index: int, reason: str) -> BadEvent:
-        """That of an event that arrived: its place is behind those that were pushed and are none, too."""
+        """Return the dead letter of an event that arrived. Its position counts malformed pushed
+        events, too.
+        """
         letter = letter_of(batch, index, reason)
         before = self.pushed(letter.stream)
         return replace(letter, position=f"event {batch.n[index] + before + 1}") if before else letter
@@ -245,17 +251,17 @@ class Rejects:
                     f"<{letter.stream}>, {letter.position}: a {kind.told} event is left out: {letter.reason}"
                     f" ({self._where}; further ones are counted)"
                 )
-            except Warning as error:  # where warnings are errors
+            except Warning as error:  # warnings are errors
                 self._turn.raised.add(error)
 
 
 def late_reason(clock: Clock, time: int, watermark: int) -> str:
-    """Why an event of this time is a dead letter: what it is told wherever it comes."""
+    """Return why an event of this time is a dead letter, in the words used everywhere."""
     return f"late: its time {clock.show(time)} is before the watermark, {clock.show(watermark)}"
 
 
 def _moved(late: EventBatch, by: Stamp) -> str:
-    """Return which event moved the watermark beyond a late one, and what helps if its time is far off."""
+    """Return which event moved the watermark past a late one, and what to do if its time is far off."""
     stream = "" if by.stream == int(late.stream[0]) else f" of {late.dictionary.term(by.stream)}"
     told = f", which event {by.n + 1}{stream} moved"
     if late.clock is Clock.INSTANTS and by.time > latest(LIVE_AHEAD):

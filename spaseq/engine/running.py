@@ -30,11 +30,11 @@ from spaseq.sources import SourceOptions
 from spaseq.sources.columns.table import Table
 from spaseq.why.diagnosis import failed_calls
 
-#: How a stream is given: a location with options (``ticks.nt?triples=2``), a URL (``mqtt://broker/t?format=nq``),
+#: A stream's source: a location with options (``ticks.nt?triples=2``), a URL (``mqtt://broker/t?format=nq``),
 #: a path, a file, a table, a live source, a Source.
 StreamSource = str | Path | IO[bytes] | Table | LiveSource | Source
 
-#: Says that all steps were done.
+#: Marks the end of all steps.
 _OVER: Final = object()
 
 #: Seconds between two reports of progress.
@@ -43,11 +43,11 @@ _REPORT_EVERY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come: how many events it has read, and what was found and refused.
+    """How far a run has come: how many events it has read, and what was found and rejected.
 
     ``watermark``: the time up to which events are processed, a UTC datetime or a tick; None before the first
-    event. ``more``: what else there is to say, in words, for people. ``limit``: the limit of which
-    most is used. ``nonconforming``: how many of the ``bad`` events do not conform to the shapes.
+    event. ``more``: further messages for people. ``limit``: the limit of which most is used.
+    ``nonconforming``: how many of the ``bad`` events do not conform to the shapes.
     """
 
     events: int
@@ -80,14 +80,13 @@ def run(
     progress: Callable[[Progress], None] | None = None,
     started: Callable[[Handle], None] | None = None,
 ) -> Run:
-    """The matches of a query over streams that are read to their end, as they are found.
+    """Return the matches of a query over streams that are read to their end, as they are found.
 
     ``streams``: for each stream of the query, by its name there or its IRI, where to read it. ``kb``:
-    background graphs by IRI. ``progress`` is called a few times a second, and at the end;
-    ``started`` at once, with what has the query's counts and says why there is no match. The other
-    parameters are ``Engine``'s. Raises ``QueryError``, ``KnowledgeError`` and ``SourceError`` at once,
-    before the first match is asked for; and ``SourceError`` in the end, after the last match, if all events
-    of a stream were malformed.
+    background graphs by IRI. ``progress`` is called a few times a second, and at the end. ``started`` is
+    called at once with an object that has the query's counts and ``why``. The other parameters are
+    ``Engine``'s. Raises ``QueryError``, ``KnowledgeError`` and ``SourceError`` at once, before the first
+    match is read; and ``SourceError`` after the last match, if all events of a stream were malformed.
     """
     prepared = as_query(query, limits)
     engine = Engine(
@@ -124,16 +123,16 @@ def run_all(
     ends: bool = True,
     max_rows: int = 65_536,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
-    """The matches of several queries, each under its name, over sources that are read to their end once.
+    """Yield the matches of several queries, each under its name, over sources that are read once.
 
-    ``engine`` is a new one: queries that run as one do so, and a stream that one makes by REGISTER STREAM the
-    others may read. A query's matches come in its order; between those of different queries there is none.
-    ``failed`` is told of a query that ends with an error, and the others go on; without it that ends the run.
-    ``settled`` is called when all that was found so far was taken and done with: after each step, and, then
-    with True, before the windows end, and when the run is interrupted. ``held`` makes blocks
-    that interrupts wait for: a step, and what it found until ``settled`` was called. ``ends``: the windows
-    end with the sources; they do not, where what that completes could not be taken back. The other
-    parameters, and what is raised, are ``run``'s; an ``EngineError`` names its query.
+    ``engine`` is a new one. Queries may run as a query set, and may read a stream that another makes by
+    REGISTER STREAM. A query's matches come in its order; there is no order between queries. ``failed`` is
+    called with a query that ends with an error, and the others go on; without it, the error ends the run.
+    ``settled`` is called when all matches so far were taken and processed: after each step; with True before
+    the windows end, and when the run is interrupted. ``held`` makes contexts that defer interrupts: for a
+    step and its matches until ``settled`` was called. ``ends``: the windows end with the sources; False if
+    the matches of that could not be undone. The other parameters and exceptions are ``run``'s; an
+    ``EngineError`` names its query.
     """
     handles: dict[str, Handle] = {}
     for name, query in queries.items():
@@ -158,7 +157,7 @@ def _found(
     settled: Callable[[bool], None] | None = None,
     ends: bool = True,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
-    """What is found as the engine goes on, each with the name of its query."""
+    """Yield matches while the engine goes on, each batch with the name of its query."""
 
     def report() -> None:
         if progress is not None:
@@ -174,18 +173,18 @@ def _found(
     reported = time.monotonic()
     going = dict(handles)
     held = steps.held
-    is_settled = True  # or there is nothing that anybody has in hand
+    is_settled = True  # or no match is being processed
     raised: Exception | None = None
     try:
         while raised is None:
             try:
                 if next(steps, _OVER) is _OVER:
                     break
-            except Exception as error:  # a callback's, or a source's: what was found comes first
+            except Exception as error:  # of a callback or a source: matches found come first
                 raised = error
             with held():
                 is_settled = False
-                # One step may take long to be matched.
+                # Matching one step may take long.
                 for found in chain(_drained(going, size, failed), [None]):
                     if found is not None:
                         yield found
@@ -207,8 +206,8 @@ def _found(
         if not all(handle.done for handle in handles.values()):
             engine.check_read()
     except KeyboardInterrupt:
-        # What was found before Ctrl-C is not lost with the batch that it interrupted.
-        with suppress(EngineError):  # which says that the query was interrupted
+        # Matches found before Ctrl-C are not lost with the batch that it interrupted.
+        with suppress(EngineError):  # says that the query was interrupted
             yield from _drained(going, size, None if failed is None else _unsaid)
             if settled is not None and is_settled and steps.is_between:
                 settled(True)
@@ -222,7 +221,7 @@ def _found(
 def _drained(
     going: dict[str, Handle], size: _Size, failed: Callable[[str, SpaseqError], None] | None
 ) -> Iterator[tuple[str, MatchBatch]]:
-    """What was found and nobody has. Takes out the queries that failed, if somebody is to be told."""
+    """Yield the matches found and not taken. With ``failed``, remove failed queries."""
     for name, handle in list(going.items()):
         try:
             for batch in handle.batches(size.most):
@@ -235,11 +234,11 @@ def _drained(
 
 
 def _unsaid(name: str, error: SpaseqError) -> None:
-    """Of queries that were interrupted nobody is told."""
+    """Ignore a failed query: the run was interrupted."""
 
 
 def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
-    """What queries gave up to keep their bounds, in words."""
+    """Describe what queries shed to keep their bounds."""
     gone, passed = sum(s.partial_matches for s in shed), sum(s.passed_over for s in shed)
     what = [f"{gone:,} partial matches shed"] * bool(gone) + [f"passed over {passed:,} times"] * bool(passed)
     known = [s.recall for s in shed if s.recall is not None]
@@ -255,21 +254,21 @@ def _given_up(shed: Sequence[Shed]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Size:
-    """So many matches at most are in a batch."""
+    """The most matches in a batch."""
 
     most: int = 1_000
 
 
 class Run(Iterator[Match]):
-    """The matches of a run, one by one or in batches. ``close`` ends it before its end.
+    """The matches of a run, one by one or in batches. ``close`` ends it early.
 
-    Each match comes once: those that were taken one by one are in no batch.
+    Each match comes once: matches that were taken one by one are not in a batch.
     """
 
     def __init__(self, batches: Callable[[_Size], Generator[tuple[str, MatchBatch], None, None]]) -> None:
         self._size = _Size()
         self._batches = batches(self._size)
-        # A batch, of which the matches from number ``_at`` on were not taken.
+        # A batch; its matches from number ``_at`` on were not taken.
         self._now: MatchBatch | None = None
         self._at = 0
 
@@ -283,9 +282,9 @@ class Run(Iterator[Match]):
         return view(batch, at)
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
-        """The matches as columns, of so many each at most: as they are found, without waiting for more.
+        """Yield the matches in batches of at most ``max_rows``: as they are found, without waiting for more.
 
-        Raises EngineError for less than one, and what reading the streams raises.
+        Raises EngineError if ``max_rows`` is below 1, and what reading the streams raises.
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
@@ -301,13 +300,13 @@ class Run(Iterator[Match]):
                 return
 
     def close(self) -> None:
-        """Ends the run: its sources are closed, and no further match is looked for."""
+        """End the run: its sources are closed, and no further match is looked for."""
         self._now = None
         self._batches.close()
 
 
 def _sources(query: Query, streams: Mapping[str, StreamSource]) -> list[Source]:
-    """A source for every stream of the query; SourceError for one too many or too few."""
+    """Return a source for every stream of the query; SourceError for a missing or an unknown one."""
     declared = {d.name: d.iri.value for d in query.streams}
     if not isinstance(streams, Mapping):
         first = next(iter(declared))

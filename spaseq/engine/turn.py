@@ -1,4 +1,4 @@
-"""Who may use an engine now, one thread at a time and not in a fork, and what its callbacks have raised."""
+"""The engine's lock: one thread at a time, not in a fork; and exceptions of callbacks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from weakref import WeakSet
 from spaseq.errors import EngineError
 from spaseq.interrupts import DEFERRAL
 
-#: Of so many others the first one says what they were.
+#: After this many further exceptions, no more are noted.
 _NOTED: Final = 64
 _AGAIN: Final = "A callback raised again meanwhile"
 
 
 class Raised:
-    """The exceptions of callbacks during the call in hand: the first one, the others as notes of it.
+    """The exceptions of callbacks during a call: the first one, with the others as notes.
 
-    A callback that raises must not keep events from the queries, nor matches from other callbacks. So what it
-    raises is collected here, KeyboardInterrupt included, and raised when the call has done all else.
-    Any thread may ``add``.
+    A callback's exception must not keep events from queries, nor matches from other callbacks. So exceptions,
+    KeyboardInterrupt included, are collected here and raised when the call has done everything else. Any
+    thread may ``add``.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Raised:
         self._lock = Lock()
 
     def add(self, error: BaseException) -> None:
-        """Collect an exception. It never raises, whatever the exception does when it is asked for its text.
+        """Collect an exception. Never raises, even if the exception's text raises.
 
         >>> raised = Raised()
         >>> raised.add(KeyError("a"))
@@ -53,7 +53,7 @@ class Raised:
         return first
 
     def join(self, interrupt: BaseException) -> None:
-        """Make notes of them all: an interrupt outside of a callback ends the call."""
+        """Add all as notes to an interrupt outside of a callback, which ends the call."""
         first = self.take()
         if first is not None and first is not interrupt:
             _note(interrupt, first)
@@ -76,19 +76,18 @@ def _notes(raised: BaseException) -> list[str]:
     return [text for text in getattr(raised, "__notes__", ()) if text.startswith(_AGAIN)]
 
 
-#: So many queries are not worth looking for those that are over.
+#: The list is searched for entries that are over only above this size.
 _SLACK: Final = 16
 
 
 class Turn:
-    """The lock of an engine and its handles, to be taken after ``check``: ``with turn.deferral, turn.lock``.
+    """The lock of an engine and its handles. Call ``check`` first: ``with turn.deferral, turn.lock``.
 
-    It can be taken again by the thread that has it, as in a callback. ``deferral``: interrupts wait until the
-    lock was released. ``used`` is set by the first event: from then on a fork leaves what nobody can go on
-    with.
+    It is reentrant, as callbacks need. ``deferral``: interrupts are deferred until the lock is released.
+    ``used`` is set by the first event: after that, a forked child cannot use the engine.
 
-    Pushed events may wait until somebody asks what became of them. ``is_behind``: some do; ``catch_up`` does
-    then what is to be done with them, for who has the lock. ``raised``: what callbacks have raised.
+    Pushed events may wait until a result is read. ``is_behind``: some wait; ``catch_up`` processes them, with
+    the lock held. ``raised``: the exceptions of callbacks.
     """
 
     def __init__(self) -> None:
@@ -102,12 +101,12 @@ class Turn:
         self._worth_pruning = _SLACK
         self._is_copy = False
         self._aside: int | None = None
-        #: Whether ``check`` may raise at all.
+        #: Whether ``check`` can raise at all.
         self.is_odd = False
         _alive.add(self)
 
     def check(self) -> None:
-        """Raises ``EngineError`` in a process that was forked off after the first event, and ``aside``."""
+        """Raise ``EngineError`` in a process that was forked after the first event, and in ``aside``."""
         if self._is_copy:
             raise EngineError(
                 "this engine was in use when the process was forked: make a new one in the child process, "
@@ -122,7 +121,7 @@ class Turn:
         return self._aside is not None and self._aside == threading.get_ident()
 
     def prompts(self, is_over: Callable[[], bool]) -> None:
-        """Until ``is_over``, no event may wait: somebody is told of what it does, or could tell when."""
+        """Let no event wait until ``is_over``: a listener would observe the delay."""
         if len(self._prompt) >= self._worth_pruning:
             self._prompt = [other for other in self._prompt if not other()]
             self._worth_pruning = max(_SLACK, 2 * len(self._prompt))
@@ -130,21 +129,21 @@ class Turn:
 
     @property
     def may_wait(self) -> bool:
-        """Whether nobody can tell when an event is worked on."""
+        """Whether events may wait, as the delay cannot be observed."""
         prompt = self._prompt
         while prompt and prompt[-1]():
             prompt.pop()
         return not prompt
 
     def flush(self) -> None:
-        """Before anybody is told anything: all that was pushed has come to the queries."""
+        """Process all pushed events, before a result is given."""
         if self.is_behind and not self.is_aside:
             with self.deferral, self.lock:
                 self.catch_up()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Around a callback of a thread that reads, and may wait for nobody. One thread at a time."""
+        """Let this thread run a callback that must not wait for the lock. One thread at a time."""
         self.is_odd = True
         self._aside = threading.get_ident()
         try:
@@ -154,7 +153,7 @@ class Turn:
             self.is_odd = self._is_copy
 
     def after_fork(self) -> None:
-        """In the child: whoever held the lock in another thread is not here to release it."""
+        """Reset the lock in a forked child: a thread that held it does not exist there."""
         self._is_copy = self.used or not self.lock.acquire(blocking=False)
         self.lock = threading.RLock()
         if self._is_copy:
@@ -162,7 +161,7 @@ class Turn:
 
 
 def _nothing() -> None:
-    """Where no event waits."""
+    """Do nothing: no event waits."""
 
 
 _alive: WeakSet[Turn] = WeakSet()
@@ -173,5 +172,5 @@ def _after_fork() -> None:
         turn.after_fork()
 
 
-if hasattr(os, "register_at_fork"):  # where there is fork at all
+if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)

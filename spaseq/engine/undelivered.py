@@ -1,4 +1,4 @@
-"""The matches that a query has found and that have not been delivered: as they are, or not enumerated."""
+"""A query's undelivered matches: kept, or not enumerated yet."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from spaseq.matching.columns.matcher import Unenumerated
 from spaseq.results.batch import MatchBatch
 from spaseq.results.match import Match, view
 
-#: So many matches are made before anybody asks for them, at least.
+#: At least this many matches are enumerated before they are read.
 AT_ONCE: Final = 1_000
-#: What there is of a query that has found nothing yet: an own one would be a third of what its handle takes.
+#: Shared by queries without matches: a deque of its own would be a third of a handle's memory.
 _NO_MATCHES: Final[deque[MatchBatch]] = deque(maxlen=0)
 
 
 class Undelivered:
-    """Matches from when they are found to when somebody gets them.
+    """Matches between being found and being read.
 
-    ``size``: how many there are; ``delivered``: how many somebody got; ``again``: so many of those to come
-    were delivered before, by the process whose state this one goes on with, and are left out.
+    ``size``: how many there are; ``delivered``: how many were read; ``again``: how many of the next ones were
+    delivered before, by the process that this one continues; these are skipped.
     """
 
     __slots__ = ("_at", "_batches", "_before", "_end", "_given", "_now", "again", "delivered", "size")
 
     def __init__(self) -> None:
-        # A batch of which the matches from ``_at`` to ``_end`` are there; then others, if there are any: of a
-        # thousand queries most have one batch, and to begin a list would take longer than to keep that.
+        # A batch of which the matches from ``_at`` to ``_end`` are left; then further batches, if any. Most
+        # of a thousand queries have one batch, and creating a list takes longer than keeping that.
         self._now: MatchBatch | None = None
         self._batches = _NO_MATCHES
         self._at = self._end = self.size = self.delivered = self.again = 0
-        # The batch that was given last, and the one before, if they are still there.
+        # The last batch given out and the one before, if still referenced.
         self._given: ref[MatchBatch] | None = None
         self._before: ref[MatchBatch] | None = None
 
     @property
     def before_last(self) -> int:
-        """How many there are without those of the last batch."""
+        """How many there are without the last batch."""
         return self.size - len(self._batches[-1]) if self._batches else 0
 
     def add(self, batch: MatchBatch) -> int:
-        """Keeps matches until somebody asks for them; how many they are."""
+        """Keep matches until they are read; return their number."""
         if self.again:
             before = min(self.again, len(batch))
             if before == len(batch):
@@ -63,7 +63,7 @@ class Undelivered:
         return count
 
     def next(self) -> Match:
-        """Delivers the first of them."""
+        """Return the first match, which is then delivered."""
         batch, at, end = self._now, self._at, self._end
         if batch is None:
             batch = self._batches[0]
@@ -81,7 +81,7 @@ class Undelivered:
         return match
 
     def take(self, most: int) -> MatchBatch:
-        """Delivers the first of them, as many as are there, up to ``most``."""
+        """Return a batch of the first matches, at most ``most``; they are then delivered."""
         now, at, end = self._now, self._at, self._end
         if now is not None and end - at == self.size <= most:
             given = now.part(at, end) if at else now
@@ -113,9 +113,10 @@ class Undelivered:
         return given
 
     def _give(self, batch: MatchBatch) -> None:
-        """Somebody gets a batch, or its first match: who still has the last but one keeps that.
+        """Note that a batch, or its first match, is given out; settle the last but one if it is still
+        referenced.
 
-        The last one is still what a loop's variable stands for.
+        The last one may only be referenced by a loop's variable.
         """
         if not batch.is_of_columns:
             return
@@ -125,7 +126,7 @@ class Undelivered:
             kept.settle()
 
     def give_back(self, batch: MatchBatch) -> None:
-        """What was taken last, and came to nobody, is the first again."""
+        """Put back the matches taken last, which reached no reader."""
         if self._batches is _NO_MATCHES:
             self._batches = deque()
         if self._now is not None:
@@ -136,28 +137,28 @@ class Undelivered:
         self.delivered -= len(batch)
 
     def drop(self) -> None:
-        """Forgets them all; they count as delivered."""
+        """Discard all matches; they count as delivered."""
         self.delivered += self.size
         self.size = 0
         self._now, self._batches = None, _NO_MATCHES
 
 
 class Unread:
-    """The matches that a matcher has completed and not enumerated. More come while some are read."""
+    """The matches that a matcher has completed and not enumerated. More may be added during reading."""
 
     def __init__(self, found: Unenumerated, read: Callable[[Iterable[Block]], Iterator[MatchBatch]]) -> None:
-        """``read`` makes of blocks what users see."""
+        """``read`` turns blocks into batches."""
         self._found = found
         self._read = read
         # A block may be read in several batches.
         self._reading: Iterator[MatchBatch] | None = None
 
     def __len__(self) -> int:
-        """How many sets of them there are, each of one match at least: what they cost."""
+        """Return the number of sets of matches, each of at least one match: their cost."""
         return self._found.waiting
 
     def next(self) -> MatchBatch | None:
-        """Finds some more, each once; None when there are none."""
+        """Return some more matches, each once; None if there are no more."""
         if self._reading is None:
             self._reading = self._read_all()
         batch = next(self._reading, None)
@@ -166,17 +167,17 @@ class Unread:
         return batch
 
     def _read_all(self) -> Iterator[MatchBatch]:
-        """What there is, and then what another matcher has that took the place of the first meanwhile."""
+        """Yield the matches, then those of another matcher that has replaced the first meanwhile."""
         found = None
         while found is not self._found:
             found = self._found
             yield from self._read(found.unread())
 
     def move(self, found: Unenumerated) -> None:
-        """Further ones are another matcher's, which has those that were not enumerated, too."""
+        """Continue with another matcher, which also has the matches not enumerated yet."""
         self._found = found
 
     def drop(self) -> None:
-        """Forgets all of them, without looking."""
+        """Discard all of them, without enumeration."""
         self._reading = None
         self._found.drop()

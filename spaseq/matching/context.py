@@ -27,7 +27,7 @@ from spaseq.patterns.expressions.aggregates import (
 from spaseq.patterns.expressions.compiled import ExpressionError, compile_filter
 from spaseq.terms.dictionary import Dictionary
 
-# Filters on rows: whether a row meets them, with their aggregates and PREVs over its iterations.
+# Filters on rows: whether a row passes them, with aggregates and PREVs over its iterations.
 
 #: Whether a graph pattern, under a solution, has an answer in an event's graph.
 Exists = Callable[[str, Occurrence, Group, Solution], bool]
@@ -35,13 +35,13 @@ Exists = Callable[[str, Occurrence, Group, Solution], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A correlated filter, ready to be asked of a row.
+    """A correlated filter, compiled for rows.
 
-    ``summaries`` are its aggregates and ``previous`` its PREVs, each under the name of the variable
-    that stands for it in ``test``; an aggregate comes with the group variable that says what it ranges over.
-    ``needs`` are the variables with one value that it mentions, ``summarised`` those group variables.
-    ``early``: whether an error comes only from the absence of certain PREVs. ``passed`` are the Kleenes that
-    are over where it is asked, or left out.
+    ``summaries`` are its aggregates and ``previous`` its PREVs, each under the name of the variable that
+    stands for it in ``test``. An aggregate comes with the group variable that it ranges over. ``needs`` are
+    the single-valued variables that it mentions, ``summarised`` the group variables. ``early``: whether an
+    error is only due to certain PREVs without a value. ``passed`` are the Kleenes that are over, or left out,
+    where the filter is evaluated.
     """
 
     test: Callable[[Solution], bool]
@@ -54,16 +54,16 @@ class _Condition:
 
 
 class Filters:
-    """The filters of one query, ready to be asked of rows."""
+    """The filters of one query, compiled for rows."""
 
     def __init__(self, pattern: SequencePattern, dictionary: Dictionary, exists: Exists) -> None:
         self._pattern = pattern
         self._dictionary = dictionary
         self._kleenes = {n.id: n for n in walk(pattern.root) if isinstance(n, Kleene)}
-        # Set around each test of a filter, for its EXISTS.
+        # The event of the filter being evaluated, for its EXISTS.
         self._asked: tuple[str, Occurrence] | None = None
         self._exists = exists
-        # By node, and whether read loosely.
+        # By node, and whether loosely.
         self._conditions: dict[tuple[int, bool], tuple[_Condition, ...]] = {}
         over = dict(passed(pattern.root))
         for node in walk(pattern.root):
@@ -75,7 +75,7 @@ class Filters:
         self._where = tuple(self._condition(f, self._all_loops) for f in pattern.where)
 
     def _condition(self, item: Filter, over: frozenset[int]) -> _Condition:
-        """Compiles a filter, its aggregates and PREVs taken out and replaced by variables."""
+        """Compile a filter, its aggregates and PREVs taken out and replaced by variables."""
         summaries: list[tuple[str, AggregateSummary, str | None]] = []
         previous: list[tuple[str, Prev]] = []
 
@@ -108,15 +108,15 @@ class Filters:
         )
 
     def _group_variable(self, node: Aggregate) -> str | None:
-        """The variable that says what an aggregate ranges over: that of the innermost Kleene."""
+        """Return the variable that an aggregate ranges over: a group variable of the innermost Kleene."""
         owners = self._pattern.owners
         used = scope.mentioned(node.argument) if node.argument is not None else frozenset()
         return max((v for v in used if v in owners), key=lambda v: (owners[v][-1], v), default=None)
 
     def _kleene_of(self, name: str, row: Row, inside: tuple[int, ...]) -> int | None:
-        """Return the Kleene with the iterations that a group variable means here: in progress, or else ended.
+        """Return the Kleene that a group variable's iterations are of here: in progress, or else ended.
 
-        A variable may belong to several, one in each alternative.
+        A variable may belong to several Kleenes, one in each alternative.
         """
         owners = self._pattern.owners.get(name, ())
         here = [kleene for kleene in owners if kleene in inside]
@@ -136,7 +136,7 @@ class Filters:
     def _compile_early(
         self, condition: Expression, item: Filter
     ) -> Callable[[Solution, frozenset[str]], bool]:
-        """What says whether that test errs for want of certain PREVs only."""
+        """Return a function that decides whether that test errs only for want of certain PREVs."""
         del item
         return errs_for_want_of(condition, self._dictionary, self._ask)
 
@@ -184,22 +184,26 @@ class Filters:
         return condition.test(binding) or (bool(early) and condition.early(binding, frozenset(early)))
 
     def _is_left_out(self, group: str | None, over: frozenset[int]) -> bool:
-        """Whether a group variable has no iterations, because the match leaves its Kleene out."""
+        """Return whether a group variable has no iterations, because the match leaves its Kleene out."""
         return group is not None and not over.isdisjoint(self._pattern.owners[group])
 
     def _range(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> Iterations:
-        """The solutions an aggregate ranges over: all iterations so far, with the one in progress."""
+        """Return the solutions an aggregate ranges over: of all iterations so far, including the one in
+        progress.
+        """
         if kleene is None:
             return [[row.binding]]
         done = self._done(row, kleene)
         return [*done, [row.binding]] if kleene in inside else done
 
     def _completed(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> Iterations:
-        """The iterations before the one in progress; none if none is."""
+        """Return the iterations before the one in progress; none if there is no iteration in progress."""
         return self._done(row, kleene) if kleene is not None and kleene in inside else ()
 
     def _done(self, row: Row, kleene: int) -> Iterations:
-        """The completed iterations, each solution with what all iterations share."""
+        """Return the completed iterations, each solution joined with the variables that all
+        iterations share.
+        """
         own = self._kleenes[kleene].own
         shared = {v: t for v, t in row.binding.items() if v not in own}
         return [[{**shared, **s} for s in iteration] for iteration in row.iterations.get(kleene, ())]
@@ -215,7 +219,7 @@ class Filters:
         )
 
     def _due(self, condition: _Condition, row: Row, inside: tuple[int, ...]) -> bool:
-        """Whether all that a filter of WHERE asks for is there."""
+        """Return whether all variables of a filter of WHERE are bound."""
         if not condition.needs <= row.binding.keys():
             return False
         owners = self._pattern.owners
@@ -230,20 +234,20 @@ class Filters:
 
 # Ω: the solutions of a match so far, and how an event, an iteration or a filter changes them.
 #
-# This is section 3 of the semantics, and the part of section 4 on Kleene closures, as functions from
-# rows to rows: ``X(e, Ω) = F(Ω ⋈ [[P]])``. All matchers share it.
+# This is section 3 of the semantics, and the part of section 4 on Kleene closures, as functions from rows to
+# rows: ``X(e, Ω) = F(Ω ⋈ [[P]])``. All matchers share it.
 
 Rows = tuple[Row, ...]
 
-#: The place of an event among all: simultaneous ones stand in the order of their streams' IRIs.
+#: The place of an event in the order of all: simultaneous ones are ordered by their streams' IRIs.
 Order = tuple[int, int, int]
 
-#: So many rows are not worth counting.
+#: Fewer rows than this are not checked against limits.
 _MANY: Final = 64
 
 
 class Context(Filters):
-    """The operations on rows for one query. ``budget`` is what its matcher may keep."""
+    """The operations on rows for one query. ``budget``: what its matcher may keep."""
 
     def __init__(
         self,
@@ -269,19 +273,19 @@ class Context(Filters):
         self._ranks = {self._stream_ids[iri]: rank for rank, iri in enumerate(streams)}
 
     def rank(self, stream: int) -> int:
-        """The place of a stream of the query, given by its id, in the order of their IRIs."""
+        """Return the rank of a stream, given by its id, in the order of IRIs."""
         return self._ranks.get(stream, stream)
 
     def order(self, stamp: Stamp) -> Order:
-        """The place of an event among all."""
+        """Return the place of an event among all."""
         return stamp.time, self.rank(stamp.stream), stamp.n
 
     def texts(self, key: tuple[int, ...]) -> tuple[bytes, ...]:
-        """The place of a partition among those of an event: the terms of its key in N-Triples."""
+        """Return the sort key of a partition among those of an event: the terms of its key in N-Triples."""
         return tuple(map(self._dictionary.text, key[self.apart :]))
 
     def stream_id(self, iri: NamedNode) -> int:
-        """The id of one of the query's streams."""
+        """Return the id of one of the query's streams."""
         return self._stream_ids[iri]
 
     @property
@@ -290,7 +294,7 @@ class Context(Filters):
         return tuple(self._ranks)
 
     def speaks_of(self, gpm: str) -> frozenset[str]:
-        """The variables that a GPM binds, and those of its filters."""
+        """Return the variables that a GPM binds, and those of its filters."""
         part = self._pattern.gpms[gpm]
         return part.variables.union(*(scope.mentioned(f.condition) for f in part.correlated))
 
@@ -302,7 +306,7 @@ class Context(Filters):
     def extend(
         self, rows: Rows, atom: Atom, event: Occurrence, inside: tuple[int, ...], loose: bool = False
     ) -> Rows:
-        """``X(e, Ω)``: empty iff the event is not relevant in this context.
+        """Return ``X(e, Ω)``: empty iff the event is not relevant in this context.
 
         ``inside`` are the Kleenes with an iteration in progress, outermost first. ``loose`` leaves out the
         filters that need variables of another operand of an ``ALL``.
@@ -328,14 +332,16 @@ class Context(Filters):
     def join(
         self, operands: Sequence[Rows], node: Both | AnyOrder, inside: tuple[int, ...], loose: bool = False
     ) -> Rows:
-        """Ω of an ``&`` or ``ALL``: its operands' rows, all made from one ``mark``ed Ω, joined."""
+        """Return the Ω of an ``&`` or ``ALL``: the join of its operands' rows, all made from one ``mark``ed
+        Ω.
+        """
         joined = self.compatible(operands)
         conditions = self._conditions[node.id, loose] if isinstance(node, Both) else ()
         kept = (Row(r.binding, r.iterations, r.origin[:-1]) for r in joined)
         return self._filtered(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
 
     def compatible(self, operands: Sequence[Rows]) -> Rows:
-        """The join of rows that were all made from one ``mark``ed Ω; the marks stay."""
+        """Return the join of rows that were all made from one ``mark``ed Ω; the marks stay."""
         joined = operands[0]
         for rows in operands[1:]:
             pairs: list[Row] = []
@@ -352,14 +358,14 @@ class Context(Filters):
         return joined
 
     def common(self, results: Sequence[Rows]) -> Rows:
-        """The rows that are in every one of these results."""
+        """Return the rows that all of these results contain."""
         keys = [{_key(row) for row in rows} for rows in results[1:]]
         return tuple(row for row in results[0] if all(_key(row) in known for known in keys))
 
     def around(self, before: Rows, after: Rows, ended: Sequence[int], free: frozenset[str]) -> Rows:
-        """Ω of what stands before a place and after it: the context of a negation there.
+        """Return the Ω of what is before and after a place: the context of a negation there.
 
-        ``ended``: the Kleenes of which an iteration that was in progress at the place has ended since: their
+        ``ended``: the Kleenes with an iteration that was in progress at the place and has ended since; their
         variables mean that iteration. ``free`` are variables that the negation does not share.
         """
         gone = {inner for kleene in ended for inner in (kleene, *self._inside[kleene])}
@@ -380,11 +386,13 @@ class Context(Filters):
         return tuple(out)
 
     def mark(self, rows: Rows) -> Rows:
-        """Tells rows apart by their origin, so that what is made from them can be put together."""
+        """Mark rows by their origin, so that rows made from them can be joined."""
         return tuple(replace(row, origin=(*row.origin, i)) for i, row in enumerate(rows))
 
     def act(self, rows: Rows, actions: Sequence[Action]) -> Rows:
-        """What Kleenes do to a run's rows between two events; other actions do nothing to them."""
+        """Apply the actions of Kleenes to a run's rows between two events; other actions do not
+        change rows.
+        """
         for action in actions:
             match action:
                 case Enter(kleene):
@@ -396,20 +404,20 @@ class Context(Filters):
         return rows
 
     def enter(self, rows: Rows, kleene: int) -> Rows:
-        """Begins the first iteration of a Kleene."""
+        """Begin the first iteration of a Kleene."""
         return tuple(
             Row(row.binding, _without(row.iterations, kleene), (*row.origin, i)) for i, row in enumerate(rows)
         )
 
     def again(self, rows: Rows, kleene: int) -> Rows:
-        """Ends an iteration: its own variables move from the bindings to the completed iterations."""
+        """End an iteration: its own variables move from the bindings to the completed iterations."""
         own = self._kleenes[kleene].own
         inner = self._inside[kleene]
         groups: dict[object, tuple[Row, list[Solution], list[Row]]] = {}
         for row in rows:
             shared = {v: t for v, t in row.binding.items() if v not in own}
             outer = {k: i for k, i in row.iterations.items() if k not in inner}
-            # Most matches have one row, which needs no comparison with others.
+            # Most matches have one row, which is not compared with others.
             key = (frozenset(shared.items()), _frozen(outer), row.origin) if len(rows) > 1 else None
             if key not in groups:
                 groups[key] = (Row(shared, outer, row.origin), [], [])
@@ -420,7 +428,7 @@ class Context(Filters):
             completed = (*head.iterations.get(kleene, ()), self._canonical(local))
             iterations = {**head.iterations, kleene: completed}
             for k in inner:
-                # What the Kleenes inside did is kept for aggregates over all their iterations.
+                # Iterations of the inner Kleenes are kept for aggregates over all their iterations.
                 histories = {
                     _frozen({k: m.iterations[k]}): m.iterations[k] for m in members if k in m.iterations
                 }
@@ -430,7 +438,7 @@ class Context(Filters):
         return tuple(out)
 
     def leave(self, rows: Rows, kleene: int, inside: tuple[int, ...]) -> Rows:
-        """Ends a Kleene: from here a row speaks of one of its iterations (their union).
+        """End a Kleene: from here a row's values are of one of its iterations (Ω is their union).
 
         ``inside`` are the Kleenes still in progress around it.
         """
@@ -445,14 +453,14 @@ class Context(Filters):
         return self._filtered(tuple(out), inside)
 
     def complete(self, rows: Rows) -> Rows:
-        """Ω of a complete match: the filters of WHERE, also those with unbound variables."""
+        """Return the Ω of a complete match: apply the filters of WHERE, also those with unbound variables."""
         return tuple(row for row in rows if self._holds(self._where, row, ()))
 
     def summary(self, node: Aggregate) -> Callable[[Sequence[Row]], int]:
-        """An aggregate of SELECT: over all iterations of its loop, or over the match's solutions.
+        """Return an aggregate of SELECT: over all iterations of its loop, or over the match's solutions.
 
-        Iterations do not multiply what they have nothing to do with: what has one value in all solutions is
-        that one value, and other solutions count once for each of their own.
+        Iterations do not multiply unrelated values: an argument that has one value in all solutions counts
+        once, and solutions that differ otherwise count once each.
 
         The function returns a term id; it raises ``ExpressionError`` where the aggregate has no value.
         """
@@ -473,7 +481,7 @@ class Context(Filters):
         return over
 
     def _unmultiplied(self, node: Aggregate, rows: Sequence[Row]) -> Sequence[Solution]:
-        """What an aggregate ranges over that asks for no group variable."""
+        """Return the solutions for an aggregate without a group variable."""
         solutions = [row.binding for row in rows]
         if node.argument is None:
             return solutions
@@ -487,7 +495,7 @@ class Context(Filters):
         return list(own.values())
 
     def _canonical(self, solutions: list[Solution]) -> tuple[Solution, ...]:
-        """An iteration's solutions in an order that does not depend on how they were found."""
+        """Return an iteration's solutions in an order that does not depend on how they were found."""
         if len(solutions) == 1:
             return (solutions[0],)
         term = self._dictionary.term
@@ -495,7 +503,7 @@ class Context(Filters):
 
 
 def _in_earlier(kleene: int) -> int:
-    """The key under which iterations of a Kleene in past iterations of the one around it are kept."""
+    """Return the key for the iterations of a Kleene in past iterations of the one around it."""
     return -1 - kleene
 
 
@@ -506,7 +514,7 @@ def _without(
 
 
 def _merge(left: Solution, right: Solution) -> dict[str, int] | None:
-    """The union of two solutions, or None if they disagree."""
+    """Return the union of two solutions, or None if they disagree."""
     for variable, term in right.items():
         if left.get(variable, term) != term:
             return None
@@ -518,7 +526,7 @@ def _key(row: Row) -> object:
 
 
 def _frozen(iterations: Mapping[int, tuple[tuple[Solution, ...], ...]]) -> frozenset[object]:
-    """A hashable form of completed iterations."""
+    """Return a hashable form of completed iterations."""
     return frozenset(
         (k, tuple(tuple(frozenset(s.items()) for s in iteration) for iteration in completed))
         for k, completed in iterations.items()

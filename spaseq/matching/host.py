@@ -23,17 +23,17 @@ from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.model import Found, Occurrence, PartitionMatcher, Solution, StreamWindow
 
-#: Where an event stands among all: its time, its stream's place in the order of IRIs, its arrival number.
+#: The place of an event in the order of all: its time, its stream's rank by IRI, its arrival number.
 Order = tuple[int, ...]
 InOrder = Callable[[Stamp], Order]
 
 #: The values of the PARTITION BY variables, as term ids; empty without PARTITION BY.
 Key = tuple[int, ...]
 
-#: Where a partition stands among those of one event.
+#: Returns the sort key of a partition among those of one event.
 KeyOrder = Callable[[Key], tuple[Any, ...]]
 
-#: About how many bytes a partition takes, without what it keeps of events.
+#: The estimated bytes of a partition, without what it keeps of events.
 _PARTITION: Final = 4_096
 
 
@@ -41,7 +41,7 @@ _PARTITION: Final = 4_096
 class _Partition:
     matcher: PartitionMatcher
     newest: Occurrence
-    # Matches that EMIT cannot judge yet, since more with the same last event may come.
+    # Matches that EMIT cannot decide yet, since more with the same last event may come.
     held: list[Found]
     # What its matcher keeps, as last counted.
     kept: tuple[int, int] = (0, 0)
@@ -60,9 +60,9 @@ class Watcher(Protocol):
 
 
 class _Moments:
-    """The times at which matches that wait may become due, as far as events tell that have come.
+    """The times at which waiting matches may become due, for the events so far.
 
-    They do so in the order of these, however far time leaps from one event to the next: others in between may
+    They are processed in order, however far time advances from one event to the next: events in between may
     not have been shown.
     """
 
@@ -70,11 +70,11 @@ class _Moments:
         self._window = window
         limits = {node.limit for node in walk(pattern.root) if isinstance(node, Absent | Within)}
         self._lasts = sorted({window.lasts(limit) for limit in limits if limit is not None})
-        # By what ends then: the windows, then each limit of time.
+        # By what ends then: the windows, then each time limit.
         self._coming: list[deque[int]] = [deque() for _ in range(1 + len(self._lasts))]
 
     def add(self, occurrence: Occurrence) -> None:
-        """An event is there."""
+        """Add the times of an event."""
         time = occurrence.time
         ends = [self._window.closing(occurrence), *(time + last for last in self._lasts)]
         for coming, end in zip(self._coming, ends, strict=True):
@@ -82,7 +82,7 @@ class _Moments:
                 coming.append(end + 1)
 
     def before(self, time: int) -> Sequence[int]:
-        """Those up to a time but the last, behind which nothing else is due; they are gone."""
+        """Remove and return the times up to this one, except the last, after which nothing else is due."""
         passed = set[int]()
         for coming in self._coming:
             while coming and coming[0] <= time:
@@ -113,7 +113,7 @@ class Matcher:
         self._variables = tuple(v.name for v in query.partition)
         self._emit = query.emit
         self._consume = query.consume is Consume.ANY
-        # Matches may have to wait, for the end of their window at the latest.
+        # Matches may have to wait, at most for the end of their window.
         self._trails = may_trail(pattern.root) or query.skip is not None
         self._window = window
         self._make = make
@@ -122,17 +122,17 @@ class Matcher:
         self._partitions: OrderedDict[Key, _Partition] = OrderedDict()
         self._open: deque[Occurrence] = deque()
         self._moments = _Moments(pattern, window) if self._trails and not window.counted else None
-        # All up to there on the window's axis is there.
+        # All events up to this place on the window's axis have come.
         self._at = BEGINNING
         self.watcher: Watcher | None = None
 
     @property
     def partitions(self) -> int:
-        """How many partitions are alive."""
+        """How many partitions there are."""
         return len(self._partitions)
 
     def push(self, occurrence: Occurrence) -> Iterator[tuple[Key, Found]]:
-        """Takes the next event; yields the matches that are now certain, each with its partition."""
+        """Take the next event; yield the matches that are certain now, each with its partition."""
         yield from self._advance(self._window.measure(occurrence) - 1, occurrence.time)
         if self.watcher is not None:
             self.watcher.saw(occurrence.stamp)
@@ -155,20 +155,20 @@ class Matcher:
         return self._trails and bool(self._partitions)
 
     def advance(self, time: int) -> Iterator[tuple[Key, Found]]:
-        """Time has come to ``time``: yields the matches that are certain thereby."""
-        # It does not end a window that counts events, but what is absent for a time is decided.
+        """Advance to ``time``: yield the matches that become certain."""
+        # Time does not end a window of EVENTS, but decides absences with a time limit.
         yield from self._advance(self._at if self._window.counted else time - 1, time)
 
     def close(self) -> Iterator[tuple[Key, Found]]:
-        """No event will come any more: every window ends."""
+        """End all windows, as no event will come."""
         last = max((self._window.closing(p.newest) for p in self._partitions.values()), default=None)
         if last is not None:
             yield from self._advance(last, END)
 
     def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``.
+        """Return the time up to which all matches were delivered, when the query's time is ``time``.
 
-        A match that waits for its window's end may still appear with a last event since then.
+        A match that waits for its window's end may still appear with an earlier last event.
         """
         return min(time, self._open[0].time) if self._open else time
 
@@ -180,7 +180,7 @@ class Matcher:
             partition.held.clear()
 
     def _count(self, partition: _Partition, kept: tuple[int, int]) -> None:
-        """A partition keeps so many partial matches, and bytes, now."""
+        """Set how many partial matches and bytes a partition keeps."""
         self._partial += kept[0] - partition.kept[0]
         self._size += kept[1] - partition.kept[1]
         partition.kept = kept
@@ -192,7 +192,7 @@ class Matcher:
         return self._trails and self._emit is not Emit.ALL
 
     def _advance(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
-        """Goes on to a place on the window's axis, and a time: what is due earlier comes earlier."""
+        """Advance to a place on the window's axis and a time; what is due earlier is processed first."""
         if self._moments is not None:
             for moment in self._moments.before(time):
                 yield from self._go(moment - 1, moment)
@@ -210,7 +210,7 @@ class Matcher:
                     yield from self._deliver(key, partition, due, hold=False)
             while self._open and self._window.closing(self._open[0]) <= at:
                 self._open.popleft()
-        # Partitions stand in the order of their newest event, so the idle ones are in front.
+        # Partitions are ordered by their newest event: idle ones come first.
         while self._partitions:
             key, partition = next(iter(self._partitions.items()))
             if self._window.closing(partition.newest) > at:
@@ -240,7 +240,7 @@ class Matcher:
         return partition
 
     def _split(self, occurrence: Occurrence) -> Iterator[tuple[Key, Occurrence]]:
-        """The event as each of its partitions sees it."""
+        """Yield the event for each of its partitions."""
         if not self._variables:
             yield (), occurrence
             return
@@ -251,7 +251,7 @@ class Matcher:
             if all(v in solution for v in self._variables)
         }
         if len(keys) == 1:
-            # The usual case; only solutions of another key or of none would have to go.
+            # The usual case; at most solutions of another key or without one must be removed.
             (key,) = keys
             yield key, self._restrict(occurrence, key)
             return
@@ -269,16 +269,16 @@ class Matcher:
 
 
 def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]:
-    """What is delivered of one partition's matches: by their last event, then by their events.
+    """Return the delivered matches of one partition, ordered by their last event, then by their events.
 
-    So that every matcher delivers them in the same order.
+    So every matcher delivers them in the same order.
     """
     chosen = (select(emit, same, order) for same in _by_last_event(found, order))
     return [match for same in chosen for match in sorted(same, key=attrgetter("path"))]
 
 
 def may_end_together(pattern: SequencePattern) -> bool:
-    """Whether one event may complete matches of several last events: simultaneous ones in a match."""
+    """Return whether one event may complete matches with different last events (simultaneous ones)."""
     return len(pattern.streams) > 1 and any(isinstance(node, Both | AnyOrder) for node in walk(pattern.root))
 
 
@@ -290,9 +290,9 @@ def _by_last_event(found: Iterable[Found], order: InOrder) -> list[list[Found]]:
 
 
 def select(emit: Emit, found: Sequence[Found], order: InOrder) -> list[Found]:
-    """EMIT: which of the matches with the same last event are kept (semantics, section 6).
+    """Apply EMIT: select among the matches with the same last event (semantics, section 6).
 
-    ``order`` says where an event stands among all: simultaneous ones by their streams' IRIs.
+    ``order`` gives the place of an event among all: simultaneous events are ordered by their streams' IRIs.
     """
     if emit is Emit.ALL or len(found) < 2:
         return list(found)
@@ -301,16 +301,16 @@ def select(emit: Emit, found: Sequence[Found], order: InOrder) -> list[Found]:
 
 
 def emitted(pattern: SequencePattern) -> Emit:
-    """What EMIT asks of a query's matches: ``ALL`` where none can be a part of another, for ``MAX``."""
+    """Return the EMIT mode of a query; MAX becomes ``ALL`` if no match can be a part of another."""
     if pattern.query.emit is Emit.MAX and events_of_each(pattern.root) is not None:
         return Emit.ALL
     return pattern.query.emit
 
 
 def kept(emit: Emit, events: Sequence[frozenset[Any]]) -> list[int]:
-    """The numbers of those matches, at least one, that EMIT (not ``ALL``) keeps.
+    """Return the indices of the matches (at least one) that EMIT (not ``ALL``) keeps.
 
-    ``events`` are those of each match, as what compares as they stand among all: positions or orders.
+    ``events``: each match's events as comparable values, positions or orders.
     """
     if emit is Emit.MAX:
         return [i for i, own in enumerate(events) if not any(own < other for other in events)]

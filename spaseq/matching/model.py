@@ -17,7 +17,7 @@ from spaseq.language.syntax.durations import decimal
 #: Seconds from the epoch to March 1973. The guessed unit of a time puts it between 1973 and 5138.
 _1973: Final = 10**8
 
-#: Units of integers that count from the epoch: how many are a second.
+#: Units of integers since the epoch: how many make a second.
 _FINER: Final = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
 Ints = npt.NDArray[np.int64]
@@ -28,12 +28,11 @@ Solution = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event of the streamset as runs see it: when it was, and what its GPMs found in it.
+    """An event of the streamset as runs see it: its time, and the solutions of its GPMs.
 
-    ``position`` numbers the events of the query's streamset in processing order, from 0.
-    ``solutions`` has, per GPM, the solutions of its stateless part; a GPM that found none is absent.
-    ``batch`` and ``index`` say where the event's graph is; ``computed`` keeps the terms of its solutions
-    that are not in the graph.
+    ``position`` numbers the events of the query's streamset in processing order, from 0. ``solutions`` has,
+    per GPM, the solutions of its stateless part; a GPM without solutions is absent. ``batch`` and ``index``
+    say where the event's graph is; ``computed`` keeps the terms of its solutions that are not in the graph.
     """
 
     stamp: Stamp
@@ -52,10 +51,10 @@ class Occurrence:
 class Row:
     """One solution of a match so far.
 
-    ``binding`` holds the variables that have one value now: ordinary ones, and group variables of
-    the iteration in progress (or, after their Kleene, of the iteration this row speaks of).
-    ``iterations`` maps a Kleene's id to its completed iterations, each the solutions of its own
-    variables. ``origin`` tells rows apart that entered the Kleenes in progress separately.
+    ``binding`` holds the variables that have one value now: ordinary ones, and group variables of the
+    iteration in progress (or, after their Kleene, of this row's iteration). ``iterations`` maps a Kleene's id
+    to its completed iterations, each the solutions of its own variables. ``origin`` tells rows apart that
+    entered the Kleenes in progress separately.
     """
 
     binding: Mapping[str, int]
@@ -84,12 +83,12 @@ class Found:
 
     @property
     def chosen(self) -> frozenset[tuple[str, Stamp]]:
-        """What makes two matches the same: which event each GPM chose."""
+        """The identity of a match: which event each GPM chose."""
         return frozenset((name, o.stamp) for name, o in self.events)
 
     @property
     def path(self) -> tuple[tuple[int, str], ...]:
-        """The positions of its events, and their GPMs, in order: by this matches are ordered."""
+        """The positions of its events, and their GPMs, in order: the sort key of matches."""
         return tuple(sorted((o.position, name) for name, o in self.events))
 
     @property
@@ -99,23 +98,23 @@ class Found:
 
     @property
     def places(self) -> Iterator[tuple[str, EventBatch, int]]:
-        """For each chosen event, its GPM and where its graph is."""
+        """Yield the GPM of each chosen event, and where its graph is."""
         for name, occurrence in self.events:
             assert occurrence.batch is not None
             yield name, occurrence.batch, occurrence.index
 
     @property
     def size(self) -> int:
-        """How many solutions Ω has."""
+        """The number of solutions in Ω."""
         return len(self.rows)
 
     def project(self, names: Sequence[str]) -> list[dict[str, int]]:
-        """The solutions, with these variables only."""
+        """Return the solutions, with these variables only."""
         return [{name: row.binding[name] for name in names if name in row.binding} for row in self.rows]
 
 
 def distinct(found: Iterable[Found]) -> list[Found]:
-    """Matches of the same events, found in different ways, as one match that has the rows of all."""
+    """Merge matches of the same events, found in different ways, into matches with the rows of all."""
     unique: dict[object, Found] = {}
     for match in found:
         same = unique.setdefault(match.path, match)
@@ -133,9 +132,8 @@ def _order(occurrence: Occurrence) -> tuple[int, int]:
 class StreamWindow:
     """A query's window over one streamset (semantics, section 5).
 
-    ``size`` counts time units of the stream's clock, or events when ``counted``; ``start`` is t0:
-    the time, or 0 for a count, at which the first tumbling window begins. ``ticks`` says what times are:
-    ticks or microseconds.
+    ``size`` counts time units of the stream's clock, or events when ``counted``; ``start`` is t0: the time,
+    or 0 for a count, at which the first tumbling window begins. ``ticks``: times are ticks, not microseconds.
     """
 
     size: int
@@ -145,61 +143,64 @@ class StreamWindow:
     ticks: bool = False
 
     def lasts(self, limit: Duration) -> int:
-        """How far apart, at most, the times of two events are that a duration holds."""
+        """Return the greatest difference of two times within a duration."""
         return limit.on(self.ticks)
 
     def measure(self, occurrence: Occurrence) -> int:
-        """Where an event lies on the axis that the window measures."""
+        """Return an event's place on the axis that the window measures."""
         return occurrence.position if self.counted else occurrence.time
 
     def begins(self, at: int) -> int:
-        """Return where the tumbling window begins that contains a place on the axis."""
+        """Return the beginning of the tumbling window that contains a place on the axis."""
         return at - (at - self.start) % self.size
 
     def index(self, at: int) -> int:
-        """Return the number of the tumbling window that contains a place on the axis; they grow with time."""
+        """Return the number of the tumbling window that contains a place on the axis, ascending with time."""
         return (at - self._phase) // self.size
 
     def places(self, batch: EventBatch, start: int) -> Ints:
-        """Where the events of a batch lie on that axis, the first at position ``start``; shape ``(events,)``.
+        """Return the places of a batch's events on that axis, the first at position ``start``; shape
+        ``(events,)``.
 
-        For tumbling windows, in which of them.
+        For tumbling windows: the numbers of their windows.
         """
         at = start + np.arange(len(batch)) if self.counted else batch.time
         if self.sliding:
             return at
-        # As ``index``, without differences of times: these may be beyond 64 bits.
+        # As ``index``, without differences of times, which may exceed 64 bits.
         number, within = np.divmod(at, self.size)
         return np.asarray(number - (within < self._phase))
 
     def place(self, time: int, position: int) -> int:
-        """The same of one event."""
+        """Return the place of one event."""
         at = position if self.counted else time
         return at if self.sliding else self.index(at)
 
     @property
     def _phase(self) -> int:
-        """Where the tumbling window with number 0 begins."""
+        """The beginning of the tumbling window with number 0."""
         return self.start % self.size
 
     @property
     def reach(self) -> int:
-        """How far apart the ``places`` of events of one match may be."""
+        """The greatest difference of ``places`` within one match."""
         return self.size if self.sliding else 0
 
     def together(self, first: Occurrence, last: Occurrence) -> bool:
-        """Whether one match may span both."""
+        """Return whether one match may span both."""
         a, b = self.measure(first), self.measure(last)
         return b - a <= self.size if self.sliding else self.index(a) == self.index(b)
 
     def opening(self, first: Occurrence, last: Occurrence) -> int:
-        """The first place on the axis that belongs to the window of a match ``first … last``."""
+        """Return the first place on the axis that belongs to the window of a match ``first … last``."""
         if self.sliding:
             return self.measure(last) - self.size
         return self.begins(self.measure(first))
 
     def closing(self, first: Occurrence) -> int:
-        """The last place on the axis that belongs to the window of a match that starts at ``first``."""
+        """Return the last place on the axis that belongs to the window of a match that starts at
+        ``first``.
+        """
         if self.sliding:
             return self.measure(first) + self.size
         return self.begins(self.measure(first)) + self.size - 1
@@ -259,15 +260,15 @@ class PartitionMatcher(Protocol):
 
     @property
     def kept(self) -> tuple[int, int]:
-        """How many partial matches it keeps, and about how many bytes they take."""
+        """How many partial matches it keeps, and an estimate of their bytes."""
         ...
 
     def push(self, occurrence: Occurrence) -> Sequence[Found]:
-        """Takes the next event."""
+        """Take the next event."""
         ...
 
     def advance(self, at: int, time: int) -> Sequence[Found]:
-        """No further event will lie at or before ``at`` on the window's axis, nor before ``time``."""
+        """No later event will be at or before ``at`` on the window's axis, nor before ``time``."""
         ...
 
     def drop(self) -> None:

@@ -1,4 +1,4 @@
-"""What keeps a query from a matcher, and where in its text that stands."""
+"""Obstacles: why a matcher cannot run a query, with the place in the query's text."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from spaseq.language.syntax import (
 )
 from spaseq.language.syntax.printing import print_expression, print_sequence
 
-#: So many places are shown of each demand.
+#: The most places shown for each requirement.
 _SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What a matcher demands, and what of a query is otherwise; ``span`` says where it stands."""
+    """A requirement of a matcher, and what in the query violates it; ``span``: where."""
 
     demand: str
     here: str
@@ -59,12 +59,12 @@ class Obstacle:
 
     @property
     def place(self) -> str:
-        """What is otherwise, with line and column."""
+        """The violation, with line and column."""
         return self.here if self.span is None else f"{self.here} ({self.span.line}:{self.span.column})"
 
 
 class Feature(StrEnum):
-    """What a query may ask for that not every matcher can do, as demands name it."""
+    """Features of queries that some matchers lack, as named in requirements."""
 
     ZERO = "no X{0,m}"
     WITHIN = "no WITHIN inside the sequence"
@@ -77,7 +77,7 @@ class Feature(StrEnum):
 
 
 def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
-    """The features that a query uses, each with the places where it does."""
+    """Yield the features that a query uses, each with its places."""
     query = pattern.query
     for name in sorted(pattern.mixed):
         yield Feature.SCOPES, Obstacle(Feature.SCOPES, f"?{name} in each alternative")
@@ -121,7 +121,7 @@ def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
 
 
 def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
-    """An obstacle in the words of the query's text, if it is known where in it that stands."""
+    """Return an obstacle with its place in the words of the query's text, if known."""
     span = obstacle.span
     return (
         obstacle
@@ -131,12 +131,12 @@ def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
 
 
 def _asked(part: GpmPart) -> frozenset[str]:
-    """The variables that a GPM binds, and those of its filters."""
+    """Return the variables that a GPM binds, and those of its filters."""
     return part.variables.union(*(mentioned(item.condition) for item in part.correlated))
 
 
 def _trailing(node: Node) -> Iterator[Absent]:
-    """The negations that may stand last in a node."""
+    """Yield the negations that may be last in a node."""
     match node:
         case Absent():
             yield node
@@ -151,7 +151,7 @@ def _trailing(node: Node) -> Iterator[Absent]:
 
 
 def _not_next(chain: Chain) -> Iterator[Node]:
-    """The negations of a chain that look at one event: the next one, or at the beginning the one before."""
+    """Yield the negations of a chain about one event: the next one, or at the beginning the one before."""
     for i, item in enumerate(chain.items):
         before = chain.operators[i - 1] if i else None
         after = chain.operators[i] if i < len(chain.operators) else None
@@ -162,7 +162,7 @@ def _not_next(chain: Chain) -> Iterator[Node]:
 
 
 def in_words(obstacles: Iterable[Obstacle]) -> list[str]:
-    """Each demand with the places that are otherwise, a few of them.
+    """Return each requirement with some of the places that violate it.
 
     >>> operators = [Obstacle("every operator is ':'", f"';' before {gpm}") for gpm in "BCDE"]
     >>> for words in in_words([*operators, Obstacle("nothing is consumed", "CONSUME ANY")]):
@@ -177,13 +177,13 @@ def in_words(obstacles: Iterable[Obstacle]) -> list[str]:
 
 
 def _some(words: list[str]) -> str:
-    """The first of some words, and how many more there are."""
+    """Return the first of some words, and how many more there are."""
     more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
     return ", ".join(words[:_SHOWN]) + more
 
 
 def subsequences(seq: Seq) -> Iterator[Seq]:
-    """A sequence and all that is inside it, in the order written."""
+    """Yield a sequence and all sequences inside it, in the order written."""
     yield seq
     match seq:
         case Sequence(elements=inner) | Conjunction(operands=inner):
@@ -199,7 +199,7 @@ def subsequences(seq: Seq) -> Iterator[Seq]:
 
 
 def other_operators(seq: Seq, wanted: Strategy) -> Iterator[Obstacle]:
-    """The operators of a sequence, and inside its closures, that are not the wanted one."""
+    """Yield the operators of a sequence, also inside its closures, that are not the wanted one."""
     demand = f"every operator is '{wanted}'"
     for part in subsequences(seq):
         match part:
@@ -212,5 +212,5 @@ def other_operators(seq: Seq, wanted: Strategy) -> Iterator[Obstacle]:
 
 
 def filter_of(item: Filter, demand: str) -> Obstacle:
-    """A filter that is not as a matcher demands."""
+    """Return the obstacle of a filter that violates a requirement."""
     return Obstacle(demand, f"FILTER({print_expression(item.condition)})", item.span)

@@ -39,9 +39,8 @@ class GpmPlan:
 class Explanation:
     """A query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
-    ``otherwise``: the matchers that would be better, each with all that keeps the query from it. ``bound``:
-    what it does where it has a bound (``Engine(latency=…, memory=…)``). ``functions``: the user's, by
-    IRI, and how each is called.
+    ``otherwise``: better matchers, each with why it cannot run the query. ``bound``: how it keeps a bound
+    (``Engine(latency=…, memory=…)``). ``functions``: the user's, by IRI, and how each is called.
     """
 
     sequence: str
@@ -60,7 +59,7 @@ class Explanation:
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
+        """Return the plan as plain values."""
         return {
             "sequence": self.sequence,
             "streams": dict(self.streams),
@@ -137,9 +136,9 @@ class Explanation:
 
 
 def explain(query: str | Query) -> Explanation:
-    """How a query will be run: what is asked where, its automaton, which matcher it gets and why.
+    """Explain how a query will be run: the route of each GPM, its automaton, its matcher and why.
 
-    Raises what ``prepare`` does.
+    Raises what ``prepare`` raises.
     """
     query = as_query(query)
     pattern = normalise(query)

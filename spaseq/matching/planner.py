@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MatcherChoice:
-    """The matcher for a query, and why; ``otherwise`` says what keeps the query from better ones."""
+    """The matcher of a query, and why; ``otherwise`` says why better ones cannot run it."""
 
     name: str
     reason: str
@@ -57,7 +57,7 @@ def choose(pattern: SequencePattern) -> MatcherChoice:
 
 
 def chosen(pattern: SequencePattern) -> str:
-    """The name of the matcher for a query, which is that of the last query of the same shape."""
+    """Return the matcher of a query, cached for queries of the same shape."""
     key = shape(pattern.query)
     name = _CHOSEN.get(key)
     if name is None:
@@ -69,27 +69,27 @@ def chosen(pattern: SequencePattern) -> str:
 
 
 def attends(pattern: SequencePattern) -> tuple[bool, bool]:
-    """Which events in which no GPM has a solution a matcher has to see: whether all, and whether the last.
+    """Return which events without a solution of any GPM a matcher needs: whether all, and whether the last.
 
     The last: the one right before an event with a solution.
     """
     query = pattern.query
     counted = UNITS[query.window.unit] is None
-    # In a partition, an event without a solution is none.
+    # With partitions, an event without a solution belongs to none.
     strict = not query.partition and any(map(is_strict, walk(pattern.root)))
-    # Matches that wait are due when the count, or the next event, says so; where they consume what has begun,
-    # it matters which events they are due at.
+    # Waiting matches become due by the count of events, or at the next event; if they consume partial
+    # matches, it matters at which event.
     due = may_trail(pattern.root) and (counted or strict or query.consume is Consume.ANY)
     return due or query.skip is not None, strict
 
 
 @dataclass(frozen=True, slots=True)
 class UnderBound:
-    """What runs a query that has a bound; ``sheds``: it keeps the bound by that.
+    """The matcher of a query that has a bound; ``sheds``: it keeps the bound by shedding.
 
-    ``reason``: why it does, why it need not, or why it cannot: ``is_kept`` says whether it is kept anyway.
-    ``all_readings``: each match that is found comes with all the ways to read its Kleenes. ``doubts``: what
-    in the query makes that a match may be found that is not among those without the bound.
+    ``reason``: why it sheds, need not, or cannot; ``is_kept``: whether the bound is kept in any case.
+    ``all_readings``: each match found has all readings of its Kleenes. ``doubts``: the parts of the query
+    because of which a match may be found that is not among the matches without the bound.
     """
 
     name: str
@@ -150,9 +150,9 @@ def under_bound(
 
 
 def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
-    """Whether a query that keeps a bound by shedding, evaluated so, may share partial matches with others.
+    """Return whether a query that keeps a bound by shedding, in this matcher, may share partial matches.
 
-    What one match keeps out, or lots decide for whole events, is for each query to say.
+    Not if one match excludes others, or if whole events are dropped at random: each query decides that alone.
     """
     from spaseq.matching.shedding.query import doubts
 
@@ -162,7 +162,7 @@ def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
 
 
 def _in_streams(pattern: SequencePattern) -> str:
-    """What comes of matches that are not found, where they are events of other queries."""
+    """Return what follows from missing matches if they are events of other queries."""
     from spaseq.matching.shedding.query import makes_a_stream
 
     if not makes_a_stream(pattern):
@@ -186,7 +186,7 @@ def _able(name: str, pattern: SequencePattern) -> None:
 
 
 def _obstacles(name: str, pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """What keeps a query from a matcher."""
+    """Return why a matcher cannot run a query."""
     lacking = tuple(o for feature, o in features(pattern) if feature in _LACKING[name])
     if lacking or name not in _BY_COLUMNS or (name == "nfa" and pattern.query.skip is not None):
         return lacking
@@ -201,9 +201,9 @@ def by_columns(
     window: StreamWindow,
     bound: Bound | None = None,
 ) -> ByColumns | None:
-    """The matcher of that name; None if it is one that takes event by event.
+    """Return the matcher of that name over columns; None for one that takes event by event.
 
-    ``bound``: the bounds that it keeps by shedding, which ``nfa`` and ``lazy`` can.
+    ``bound``: the bounds to keep by shedding, which ``nfa`` and ``lazy`` can.
     """
     # Imported only here, because compiled code takes a while to load.
     if bound is not None:
@@ -234,7 +234,7 @@ def by_columns(
 
 
 def _shedding(name: str, query: BoundedQuery) -> ByColumns:
-    """The matcher of that name for a query under a bound."""
+    """Return the matcher of that name for a query under a bound."""
     if name == "lazy":
         from spaseq.matching.shedding.lazy import SheddingLazy
 
@@ -249,7 +249,7 @@ def _shedding(name: str, query: BoundedQuery) -> ByColumns:
 
 
 def load(name: str, pattern: SequencePattern) -> None:
-    """Load the compiled code that a matcher needs for pushed events, where it is known."""
+    """Load the compiled code that a matcher needs for pushed events, if that is known."""
     if name == "nfa" and pattern.query.skip is None:
         from spaseq.matching.nfa.matcher import load as load_kernel
 
@@ -259,7 +259,7 @@ def load(name: str, pattern: SequencePattern) -> None:
 def by_events(
     name: str, pattern: SequencePattern, context: Context, window: StreamWindow
 ) -> Callable[[], PartitionMatcher]:
-    """Makes matchers of that name, one per partition; what they share is prepared once.
+    """Return a function that makes matchers of that name, one per partition, with common parts prepared once.
 
     Raises ValueError for any other name.
     """
@@ -298,7 +298,7 @@ def _lazy(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def _lazy_costs(pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """Why another matcher is faster, although lazy could run the query."""
+    """Return why another matcher is faster, although lazy could run the query."""
     from spaseq.matching.lazy.tables import costs
 
     return tuple(costs(pattern))
@@ -318,7 +318,7 @@ def _beyond_skip_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 def _beyond_buffers(pattern: SequencePattern, policy: Policy) -> tuple[Obstacle, ...]:
-    """What keeps ``lazy`` from shedding the events in its buffers."""
+    """Return why ``lazy`` cannot shed the events in its buffers."""
     from spaseq.matching.shedding.query import buffer_obstacles
 
     return tuple(buffer_obstacles(pattern, policy))
@@ -329,7 +329,7 @@ def _several(pattern: SequencePattern) -> Iterator[Obstacle]:
         yield Obstacle("a match is of several events", show(pattern.root))
 
 
-#: The matchers of queries by their shape: to find out takes tables, which takes milliseconds.
+#: The matchers of queries by shape: the choice compiles tables, which takes milliseconds.
 _CHOSEN: Final[dict[tuple[object, ...], str]] = {}
 _MOST_CHOSEN: Final = 1_024
 
@@ -359,7 +359,7 @@ _BY_EVENTS: Final = {
 #: What ``nfa`` does with AFTER MATCH SKIP.
 _SKIPPING: Final = "priority simulation: the runs of one first event in order of preference, the rest cut"
 
-#: The features of the language that a matcher cannot do yet, whatever else the query says.
+#: The features of the language that a matcher does not have.
 _LACKING: Final[dict[str, frozenset[Feature]]] = {name: frozenset(Feature) for name in _BY_COLUMNS} | {
     "nfa": frozenset(),
     "interpreter": frozenset({Feature.SKIP}),

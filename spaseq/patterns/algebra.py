@@ -14,7 +14,7 @@ Row = dict[str, int]
 Rows = list[Row]
 Pair = tuple[int, int]
 
-#: From how many combinations on a join makes an index.
+#: Joins of at least this many pairs of rows use an index.
 MANY = 64
 
 
@@ -25,9 +25,9 @@ def extend(
     object_: tuple[str, int | None],
     spending: Spending,
 ) -> Rows:
-    """The rows joined with a view: places are a variable's name, or a constant.
+    """Return the rows joined with a view. Each place is a variable's name or a constant.
 
-    ``spending`` is told how many rows there are as soon as they are too many, here and below.
+    ``spending`` is called with the number of rows as soon as there are too many, here and below.
     """
     (s_name, s_constant), (o_name, o_constant) = subject, object_
     same = s_constant is None and s_name == o_name
@@ -58,14 +58,14 @@ def extend(
 
 
 def few(rows: Rows, spending: Spending) -> Rows:
-    """The rows, if they are not too many."""
+    """Return the rows, if they are not too many."""
     if len(rows) > MANY or len(rows) > spending.most:
         spending.rows(len(rows), len(rows[0]))
     return rows
 
 
 def by_first(pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
-    """A view's pairs by their first term."""
+    """Return a view's pairs by their first term."""
     found: dict[int, list[Pair]] = {}
     for pair in pairs:
         found.setdefault(pair[0], []).append(pair)
@@ -73,7 +73,7 @@ def by_first(pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
 
 
 def merge(left: Row, right: Row) -> Row | None:
-    """The union of two solutions, or None if they disagree."""
+    """Return the union of two solutions, or None if they disagree."""
     for name, value in right.items():
         if left.get(name, value) != value:
             return None
@@ -81,7 +81,7 @@ def merge(left: Row, right: Row) -> Row | None:
 
 
 def join(left: Rows, right: Rows, spending: Spending) -> Rows:
-    """The unions of all solutions that agree."""
+    """Return the unions of all solutions that agree."""
     candidates, most = partners(left, right), spending.most
     out: Rows = []
     for row in left:
@@ -92,7 +92,9 @@ def join(left: Rows, right: Rows, spending: Spending) -> Rows:
 
 
 def minus(left: Rows, right: Rows) -> Rows:
-    """The solutions of ``left`` that each of ``right`` disagrees with, or has no variable in common with."""
+    """Return the solutions of ``left`` that each of ``right`` disagrees with, or has no variable in common
+    with.
+    """
 
     def removed(row: Row) -> bool:
         return any(
@@ -116,13 +118,13 @@ def partners(left: Rows, right: Rows) -> Callable[[Row], Rows]:
 
 
 def without(rows: Rows, names: Iterable[str]) -> Rows:
-    """The solutions without some variables."""
+    """Return the solutions without some variables."""
     gone = frozenset(names)
     return [{n: v for n, v in row.items() if n not in gone} for row in rows] if gone else rows
 
 
 def by_reach(names: Sequence[Collection[str]], known: Iterable[str] = ()) -> Iterator[int]:
-    """The places of sets of names, each the first one that shares a name with those before, if there is one.
+    """Yield the positions of sets of names, next one that shares a name with an earlier set, if there is one.
 
     >>> list(by_reach([{"a"}, {"b", "c"}, {"c", "a"}]))
     [0, 2, 1]

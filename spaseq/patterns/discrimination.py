@@ -1,11 +1,11 @@
-"""Which graph patterns may have a solution in an event: an index from constants to those that ask for them.
+"""Which graph patterns may have a solution in an event: an index from constants to patterns.
 
-A pattern *needs* triples: those of its basic graph patterns, wherever a solution cannot do without them (so
-not those of OPTIONAL, MINUS, subqueries or background graphs, which say nothing about the event for sure).
-Of the triples that one needs, the one with most constants stands in the index, under these constants. An
-event without a triple of these constants has no solution of the pattern, whatever else it and the pattern
-have: that is why who is not found here need not be asked. (Forgy's Rete does the same with its alpha network;
-Hanson's discrimination networks with intervals beside it.)
+A pattern *needs* the triples of its basic graph patterns without which there is no solution. Triples of
+OPTIONAL, MINUS, subqueries and background graphs are not needed: they need not be in the event.
+
+The index has one needed triple of each pattern, the one with most constants, under these constants. An event
+without such a triple has no solution of the pattern, so the pattern is not evaluated. (The alpha network of
+Forgy's Rete does the same; Hanson's discrimination networks add intervals.)
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from spaseq.language.syntax import (
 )
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term, distinct
 
-#: A triple that is needed: of each place the id of a term, or ``UNBOUND`` where any will do.
+#: A needed triple: the id of each term, ``UNBOUND`` where any term will do.
 Shape = tuple[int, int, int]
 
-#: What a pattern needs: one of several sets of triples. A set that is empty can be had for nothing.
+#: The alternative sets of triples that a pattern needs. An empty set is in every event.
 Needs = tuple[tuple[Shape, ...], ...]
 
-#: Alternatives that are not told apart any more.
+#: Patterns with more alternatives are treated as if they needed nothing.
 _MOST_ALTERNATIVES: Final = 16
-#: So many predicates of a table are looked for in a batch one by one.
+#: Up to this many predicates of a table are looked up in a batch one by one.
 _FEW_PREDICATES: Final = 32
-#: Where there are so many more events than may be asked for, these alone are put in order.
+#: If a batch has this many times more events than may concern an item, only the latter are sorted.
 _SPARSE: Final = 8
-#: Of so many sets of predicates it is remembered who is concerned.
+#: The items concerned are remembered for at most this many sets of predicates.
 _MOST_KNOWN: Final = 1_024
 
-#: The same, with the names of variables.
+#: As above, with the names of variables.
 _Place = int | str
 _Triple = tuple[_Place, _Place, _Place]
 _Alternatives = list[list[_Triple]]
@@ -62,7 +62,7 @@ _Item = TypeVar("_Item")
 
 
 def needs(pattern: Group, dictionary: Dictionary) -> Needs:
-    """The triples that an event must have for a solution of a GPM's pattern."""
+    """Return the triples that an event must have for a solution of a GPM's pattern."""
     return tuple(
         tuple(_shape(triple) for triple in triples) for triples in _Needs(dictionary).of_group(pattern)
     )
@@ -101,7 +101,9 @@ class _Needs:
         return [[_replaced(triple, same) for triple in triples] for triples in found]
 
     def _equal(self, condition: Expression) -> Iterator[tuple[str, int]]:
-        """The variables that a filter says are IRIs. (Other terms equal some that they are not.)"""
+        """Yield the variables that a filter requires to equal an IRI. (Other terms may equal different
+        terms.)
+        """
         for part in conjuncts(condition):
             match part:
                 case Binary("=", Var(name), Constant(NamedNode() as iri)):
@@ -115,7 +117,7 @@ class _Needs:
         return f"_:{term.value}" if isinstance(term, BlankNode) else self._dictionary.pin(term)
 
     def _path(self, path: Path, s: _Place, o: _Place) -> _Alternatives:
-        """The triples of a walk from ``s`` to ``o``."""
+        """Return the triples of a walk from ``s`` to ``o``."""
         match path:
             case NamedNode():
                 return [[(s, self._dictionary.pin(path), o)]]
@@ -135,7 +137,9 @@ class _Needs:
 
 
 def _both(left: _Alternatives, right: _Alternatives) -> _Alternatives:
-    """What is needed if both are; no more than that one of them is if that were too many ways."""
+    """Return what two patterns need together; only the left side or the right if that has too many
+    alternatives.
+    """
     if len(left) * len(right) > _MOST_ALTERNATIVES:
         return max(left, right, key=lambda ways: min(map(len, ways), default=1))
     return [[*a, *b] for a in left for b in right]
@@ -152,14 +156,14 @@ class Discrimination(Generic[_Item]):
     def __init__(self) -> None:
         self._any: list[_Item] = []
         self._by_predicate: dict[int, list[_Item]] = {}
-        # By which places are constants; where others are, a key has UNBOUND.
+        # By the places that are constants; keys have UNBOUND in the other places.
         self._mixed: dict[Shape, dict[Shape, list[_Item]]] = {}
-        # What was found by the predicates of an event.
+        # The items found for the predicates of an event.
         self._known: dict[tuple[int, ...], list[_Item]] = {}
         self._sets: _Sets[_Item] | None = None
 
     def add(self, item: _Item, needed: Needs) -> None:
-        """One item more."""
+        """Add an item."""
         self._known.clear()
         self._sets = None
         for shapes in needed:
@@ -167,7 +171,9 @@ class Discrimination(Generic[_Item]):
             self._bucket(best).append(item)
 
     def _selects(self, shape: Shape) -> tuple[int, int]:
-        """How well a triple tells events apart: by its constants, then by how few ask for it already."""
+        """Return how selective a triple is: the number of its constants, then the fewest items that need it
+        already.
+        """
         constants = 3 - shape.count(UNBOUND)
         return constants, -len(self._find(shape))
 
@@ -186,7 +192,7 @@ class Discrimination(Generic[_Item]):
         return self._mixed.setdefault(_mask(shape), {}).setdefault(shape, [])
 
     def of_event(self, triples: Iterable[Shape]) -> list[_Item]:
-        """The items that may have a solution in an event, some of them perhaps several times."""
+        """Return the items that may have a solution in an event, some of them perhaps several times."""
         found = list(self._any)
         for s, p, o in triples:
             bucket = self._by_predicate.get(p)
@@ -199,10 +205,12 @@ class Discrimination(Generic[_Item]):
         return found
 
     def of_single(self, terms: Sequence[int]) -> list[_Item]:
-        """The same, each once, of an event whose triples' terms follow each other."""
+        """Return the items that may have a solution in an event, each once. ``terms``: of its triples, in a
+        row.
+        """
         if self._mixed:
             return list(dict.fromkeys(self.of_event(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))))
-        # Most events have the predicates of others.
+        # Most events have the same predicates as an earlier one.
         predicates = tuple(terms[1::3])
         found = self._known.get(predicates)
         if found is None:
@@ -214,7 +222,7 @@ class Discrimination(Generic[_Item]):
         return found
 
     def of_batch(self, batch: EventBatch) -> list[_Item]:
-        """Those that may have one in some event of a batch."""
+        """Return the items that may have a solution in some event of a batch."""
         found = list(self._any)
         if self._by_predicate and len(batch.p):
             for p in distinct(batch.p, batch.p.max().item() + 1).tolist():
@@ -225,9 +233,10 @@ class Discrimination(Generic[_Item]):
         return found
 
     def by_item(self, batch: EventBatch, asks: Callable[[_Item], bool]) -> dict[_Item, Ids | None]:
-        """Those that may have one in some event of a batch, and the numbers of these events, in order.
+        """Return the items that may have a solution in a batch, with the positions of the events concerned,
+        in order.
 
-        ``asks``: whether an item is to have these; None for others.
+        ``asks``: whether an item wants the positions; other items get None.
         """
         found: dict[_Item, list[Ids]] = {item: [np.arange(len(batch))] for item in self._any}
         if self._by_predicate:
@@ -256,7 +265,7 @@ class Discrimination(Generic[_Item]):
 
 
 class _Sets(Generic[_Item]):
-    """Items by the sets of predicates that they need: those of one set are concerned by the same events."""
+    """Items by the sets of predicates that they need. Items of one set are concerned by the same events."""
 
     def __init__(self, by_predicate: Mapping[int, Sequence[_Item]]) -> None:
         of_item: dict[_Item, dict[int, None]] = {}
@@ -272,14 +281,16 @@ class _Sets(Generic[_Item]):
         for each, predicates in enumerate(sets):
             for p in predicates:
                 with_p[p].append(each)
-        # Of each predicate's number the sets that it is in; 0 is that of the others.
+        # The sets that each predicate is in, by the predicate's number; 0 stands for all other predicates.
         self._sets = np.array([each for several in with_p.values() for each in several])
         self._begins = np.cumsum([0, 0, *map(len, with_p.values())])
         self._numbers = np.zeros(max(with_p) + 1, dtype=np.int32)
         self._numbers[[*with_p]] = np.arange(1, len(with_p) + 1)
 
     def concerned(self, batch: EventBatch) -> Iterator[tuple[Sequence[_Item], Ids]]:
-        """The items that some events of a batch may concern, and the numbers of these, in order."""
+        """Yield the items that may have a solution in some events of a batch, and the positions of these, in
+        order.
+        """
         bounds = np.zeros(len(self._items) + 1, dtype=np.int64)
         nothing = np.zeros(0, dtype=np.int64)
         self._concern(batch, bounds[1:], nothing)
@@ -297,7 +308,7 @@ class _Sets(Generic[_Item]):
 
 
 def _distinct(events: Sequence[Ids], size: int) -> Ids:
-    """Numbers below ``size`` that are in any of some arrays, in order."""
+    """Return the distinct numbers below ``size`` in any of some arrays, in order."""
     if len(events) == 1 and (events[0][1:] > events[0][:-1]).all():
         return events[0]
     if _SPARSE * sum(map(len, events)) < size:
@@ -320,7 +331,7 @@ def _mask(shape: Shape) -> Shape:
 
 
 def _keyed(batch: EventBatch, mask: Shape, table: dict[Shape, list[_Item]]) -> Iterator[tuple[int, Shape]]:
-    """The numbers and keys of a batch's triples that may be in a table."""
+    """Yield the numbers and keys of a batch's triples that may be in a table."""
     rows = np.arange(len(batch.p))
     if mask[1]:
         predicates = {key[1] for key in table}
@@ -332,12 +343,12 @@ def _keyed(batch: EventBatch, mask: Shape, table: dict[Shape, list[_Item]]) -> I
     yield from zip(rows.tolist(), keys, strict=True)
 
 
-# Whom events of several streams may concern: an index of ``discrimination`` for each stream.
+# Which items events of several streams may concern: an index of ``discrimination`` for each stream.
 #
-# What stands here is found by the streams that its graph patterns read, so that the same triple in another
-# stream is no reason to ask it.
+# An item is in the indexes of the streams that its graph patterns read: an equal triple in another stream
+# does not concern it.
 
-#: Up to so many events are looked at one by one.
+#: Batches of up to this many events are looked at event by event.
 _FEW: Final = 256
 
 
@@ -348,16 +359,16 @@ class ByStream(Generic[_Item]):
         self._of: dict[int, Discrimination[_Item]] = {stream: Discrimination() for stream in streams}
 
     def add(self, item: _Item, streams: Iterable[int] | None, needed: Needs) -> None:
-        """One item more, which needs this of an event of these streams; None: of any."""
+        """Add an item that needs this of an event of these streams; None: of any stream."""
         for stream in self._of if streams is None else streams:
             self._of[stream].add(item, needed)
 
     def of_single(self, stream: int, terms: Sequence[int]) -> list[_Item]:
-        """The items that an event may concern which came alone; ``terms``: those of its triples."""
+        """Return the items that an event may concern. ``terms``: of its triples, in a row."""
         return self._of[stream].of_single(terms)
 
     def of_batch(self, batch: EventBatch) -> list[_Item]:
-        """The items that some event of a batch may concern, perhaps more than once."""
+        """Return the items that some event of a batch may concern, perhaps more than once."""
         if len(batch) == 1:
             return self._of[int(batch.stream[0])].of_event(batch.triples(0))
         if len(self._of) == 1:
@@ -371,9 +382,9 @@ class ByStream(Generic[_Item]):
         return found
 
     def by_item(self, batch: EventBatch, asks: Callable[[_Item], bool]) -> dict[_Item, Ids | None]:
-        """The items that events of a batch may concern, each with the numbers of these, in order.
+        """Return the items that events of a batch may concern, with the positions of these events, in order.
 
-        ``asks``: whether an item is to have these; None for others.
+        ``asks``: whether an item wants the positions; other items get None.
         """
         if len(batch) <= _FEW:
             return {**self._one_by_one(batch)}

@@ -1,4 +1,4 @@
-"""The door of this room: a GPM's stateless part, evaluated on batches of events."""
+"""A GPM's stateless part, evaluated on batches of events; the entry point of the package."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _INTEGER_TYPE = NamedNode(XSD + "integer")
 
 
 class GpmEvaluator:
-    """Evaluates one GPM, without its correlated filters (semantics, section 3).
+    """Evaluates one GPM without its correlated filters (semantics, section 3).
 
-    ``stateless`` is the GPM's pattern without them (``language.scope.split``), ``streams`` the ids of
-    the streams it is defined on, None for any. ``sharing`` is one for all GPMs that see the same
-    batches. ``route`` is ``"spectra"`` or ``"general"``; ``reason``
-    says why. Raises ``KnowledgeError`` if the pattern has a GRAPH and there is no knowledge base.
+    ``stateless`` is the GPM's pattern without these filters (``language.scope.split``). ``streams`` are the
+    ids of the streams it is defined on, None for any. All GPMs that see the same batches have one
+    ``sharing``. ``route`` is ``"spectra"`` or ``"general"``; ``reason`` says why. Raises ``KnowledgeError``
+    if the pattern has a GRAPH and there is no knowledge base.
     """
 
     def __init__(
@@ -65,13 +65,14 @@ class GpmEvaluator:
         self._graph = None if gpm.graph is None else gpm.graph.name
         self._dictionary = dictionary
         self._kb = kb
-        #: The ids of the streams that it is asked of, None for any.
+        #: The ids of the streams it is evaluated on, None for any.
         self.streams = streams
         self._sharing = sharing or Sharing()
         self._prepared: dict[Group, Route] = {}
         self._names = sorted(variables(stateless) | {n for n in (self._time, self._graph) if n})
         asked = question(gpm, stateless)
-        #: Equal for those that ask the same of an event; ``names`` are the variables in their order.
+        #: Equal for GPMs that ask the same of an event; ``names`` are the variables in the order of the
+        #: solutions.
         self.number = self._sharing.number((asked.key, streams, kb))
         self.names = asked.names
         reason = covers(stateless) or self._event_in_graph(stateless)
@@ -80,8 +81,7 @@ class GpmEvaluator:
         self._plan: Spectra | General
         self._rowwise: Rowwise | None = None
         bare = self._time is self._graph is None
-        #: What it asks, if that is nothing but a join of an event's triples, and of background graphs, and
-        #: filters of what these bind.
+        #: The pattern, if it only joins an event's triples and background graphs and filters the result.
         self.join: SingleJoin | None = None
         if reason is None:
             self._plan = Spectra(stateless, dictionary, kb)
@@ -91,14 +91,15 @@ class GpmEvaluator:
                 self._rowwise = Rowwise(stateless, dictionary, kb, bound)
         else:
             self._plan = General(stateless, dictionary, kb)
-            # In an EXISTS, what takes no step begins where a variable says that is replaced.
+            # The row-wise matcher cannot start a path that may take no step at a variable that EXISTS
+            # replaces.
             asks = any(exists_in(expression) for expression in expressions(stateless))
             if bare and not asks and covers(stateless, is_few=True) is None:
                 with suppress(NotByRows):
                     self._rowwise = Rowwise(stateless, dictionary, kb)
 
     def evaluate(self, batch: EventBatch) -> Solutions:
-        """The solutions of every event of the GPM's streams; ``event`` counts in ``batch``."""
+        """Return the solutions of each event of the GPM's streams. ``event`` is the position in ``batch``."""
         shared = self._sharing.of(batch)
         known = shared.columns.get(self.number)
         if known is not None:
@@ -111,7 +112,7 @@ class GpmEvaluator:
         return found
 
     def by_event(self, batch: EventBatch) -> ByEvent:
-        """The solutions of every event that has some."""
+        """Return the solutions of each event that has some."""
         shared = self._sharing.of(batch)
         known = shared.rows.get(self.number)
         if known is not None:
@@ -125,11 +126,13 @@ class GpmEvaluator:
 
     @property
     def is_for_one(self) -> bool:
-        """Whether ``of_one`` can be asked."""
+        """Whether ``of_one`` may be called."""
         return self._rowwise is not None
 
     def of_one(self, event: Single) -> Values | None:
-        """The solutions of an event that came alone, in the order of ``names``; None for a large one."""
+        """Return the solutions of an event that came alone, in the order of ``names``; None for a
+        large one.
+        """
         if len(event.terms) <= 3 * MOST_TRIPLES and (self.join or self._rowwise):
             known = self._sharing.known(event)
             values = known.get(self.number)
@@ -143,7 +146,7 @@ class GpmEvaluator:
         return found
 
     def _of_few(self, event: Single) -> Values:
-        """The same of an event of few triples."""
+        """Return the solutions of an event of few triples."""
         if self.streams is not None and event.at.stream not in self.streams:
             return ()
         if self.join is not None:
@@ -152,14 +155,14 @@ class GpmEvaluator:
         return self._in_order(self._rows(self._rowwise, Facts(event.triples(0)), self._ambient(event, 0)))
 
     def _rows(self, rowwise: Rowwise, facts: Facts, ambient: Row) -> Rows:
-        """The solutions of an event; of the general route in the order of that, which no walk has."""
+        """Return the solutions of an event; of the general route in the order of that, which no walk has."""
         rows = rowwise.rows(facts, ambient)
         if len(rows) > 1 and self.route == "general":
             rows.sort(key=lambda row: [row.get(name, UNBOUND) for name in self._names])
         return rows
 
     def _in_order(self, rows: Sequence[Row]) -> Values:
-        """Solutions in the order of ``names``."""
+        """Return solutions in the order of ``names``."""
         names = self.names
         return tuple([tuple([row.get(name, UNBOUND) for name in names]) for row in rows])
 
@@ -170,7 +173,11 @@ class GpmEvaluator:
         return Solutions(len(found), part.positions[found.events], found.columns)
 
     def _of_batch(self, batch: EventBatch, views: Views | None = None) -> Solutions:
-        """The solutions of some events. Limits are those of one: if all take too much, half of them do."""
+        """Return the solutions of some events.
+
+        Limits are those of one event: if all events together exceed one, each half of them is evaluated
+        alone.
+        """
         spending = self._dictionary.spending
         try:
             return self._of_all(batch, views)
@@ -205,7 +212,7 @@ class GpmEvaluator:
         return found
 
     def _ambient(self, batch: EventBatch, event: int) -> Row:
-        """What AT and AS bind."""
+        """Return the values of the variables of AT and AS."""
         ambient: Row = {}
         if self._time is not None:
             moment = time_literal(int(batch.time[event]), batch.clock)
@@ -215,7 +222,9 @@ class GpmEvaluator:
         return ambient
 
     def exists(self, batch: EventBatch, event: int) -> ExistsCallback:
-        """What decides EXISTS in a correlated filter: on this event's graph and the knowledge base."""
+        """Return the callback that decides EXISTS in a correlated filter: on this event's graph and the
+        knowledge base.
+        """
         return exists_on(batch, event, self._prepare)
 
     def _prepare(self, pattern: Group) -> Route:
@@ -225,14 +234,18 @@ class GpmEvaluator:
         return found
 
     def _event_in_graph(self, pattern: Group) -> str | None:
-        """The knowledge base is asked once for all events: it cannot depend on the event."""
+        """Return why the pattern needs the general route, if a GRAPH in it depends on the event's time or
+        graph.
+
+        The knowledge base is evaluated once for all events, so that it cannot depend on the event.
+        """
         names = {self._time, self._graph}
         if any(isinstance(inner, Graph) and names & occurring(inner) for inner in patterns(pattern)):
             return "the event's time or graph in a GRAPH pattern"
         return None
 
     def _event_columns(self, batch: EventBatch) -> Solutions:
-        """One row per event: its time as a literal, and its graph's name."""
+        """Return one row per event: its time as a literal, and its graph's name."""
         columns: dict[str, Ids] = {}
         if self._time is not None:
             columns[self._time] = self._times(batch)
@@ -247,7 +260,7 @@ class GpmEvaluator:
 
 
 def time_literal(time: int, clock: Clock) -> Literal:
-    """An event's time as AT binds it: ``xsd:dateTime`` in UTC, ``xsd:integer`` for ticks.
+    """Return an event's time as AT binds it: ``xsd:dateTime`` in UTC, ``xsd:integer`` for ticks.
 
     >>> time_literal(1_700_000_000_500_000, Clock.INSTANTS).value
     '2023-11-14T22:13:20.5Z'
@@ -261,7 +274,7 @@ def time_literal(time: int, clock: Clock) -> Literal:
     return Literal(text + "Z", datatype=DATETIME_TYPE)
 
 
-# Literals outside their datatype's lexical space, which lose matches: reported with stream and predicate.
+# Literals outside their datatype's lexical space lose matches: they are reported with stream and predicate.
 
 #: A stream and a predicate, as N-Triples terms.
 Where = tuple[str, str]
@@ -280,7 +293,7 @@ class IllTyped:
     def found(self, batch: EventBatch) -> dict[Where, str]:
         """Return a warning for each new place of ill-typed literals that were read since the last call.
 
-        Must be called with the batch whose events were evaluated since then.
+        Must be called with the batch that was evaluated since then.
         """
         ids, self._dictionary.ill_typed = self._dictionary.ill_typed, set()
         warnings: dict[Where, str] = {}

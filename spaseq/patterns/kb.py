@@ -30,12 +30,12 @@ from spaseq.sources._bytes import MARK
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Ids
 from spaseq.terms.identified import beyond_rdf11
 
-if TYPE_CHECKING:  # it takes a while to import, and whoever has a Graph has imported it
+if TYPE_CHECKING:  # rdflib is slow to import; a caller with a Graph has imported it
     import rdflib
 
 Source: TypeAlias = "PathLike[str] | rdflib.Graph | str"
 
-#: At most so many letters of a term are shown.
+#: Messages show at most this many characters of a term.
 _SHOWN: Final = 200
 
 _FORMATS = {"xml": RdfFormat.RDF_XML, "owl": RdfFormat.RDF_XML}
@@ -50,12 +50,12 @@ class _Graphs:
         self._batch: EventBatch | None = None
 
     def change(self, triples: Mapping[NamedNode, Sequence[Triple]]) -> None:
-        """Other triples from now on."""
+        """Replace the triples of all graphs."""
         self.triples, self._batch = triples, None
         self.version += 1
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
-        """One event per graph, interned at the first call for a dictionary."""
+        """Return one event per graph, interned at the first call for a dictionary."""
         if self._batch is None or self._batch.dictionary is not dictionary:
             builder = BatchBuilder(dictionary, NamedNode("urn:spaseq:kb"), Clock.TICKS)
             for n, (name, triples) in enumerate(self.triples.items()):
@@ -67,9 +67,9 @@ class _Graphs:
 class KnowledgeBase:
     """Named graphs, by IRI: a file, a ``rdflib.Graph``, or Turtle text.
 
-    A string is Turtle if it has a ``<`` or a line break or is blank, else the name of a file. The format of
-    a file is told by its extension, ``.gz`` and ``.zst`` are unpacked. Raises ``KnowledgeError`` for what
-    cannot be read, with file and line.
+    A string is Turtle if it has a ``<`` or a line break or is blank, else the name of a file. The extension
+    of a file gives its format; ``.gz`` and ``.zst`` are unpacked. Raises ``KnowledgeError``, with file and
+    line, for what cannot be read.
 
     >>> kb = KnowledgeBase({"http://example.org/kb": "<http://e.org/a> <http://e.org/p> 1 ."})
     >>> kb.names
@@ -87,7 +87,7 @@ class KnowledgeBase:
             iri = name if isinstance(name, NamedNode) else _named(name)
             found[iri] = list(_read(iri, source))
         self._graphs = _Graphs(found)
-        # What FROM NAMED leaves to a variable in GRAPH; None for all.
+        # The graphs that FROM NAMED leaves visible to a variable in GRAPH; None for all.
         self._visible: frozenset[NamedNode] | None = None
         self._cache: dict[Graph, Solutions] = {}
         self._cached_version = 0
@@ -109,15 +109,17 @@ class KnowledgeBase:
         return self._graphs.triples
 
     def change(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
-        """Gives a graph other triples, or with None takes it away, for all that ``restrict`` made, too.
+        """Replace the triples of a graph, or remove it with None, also in all that ``restrict`` made.
 
-        What has been found stays found. No query may run meanwhile, which ``Engine.change`` sees to.
+        Earlier matches stay. No query may run meanwhile; ``Engine.change`` ensures that.
         """
         others = {known: of for known, of in self._graphs.triples.items() if known != name}
         self._graphs.change(others if triples is None else {**others, name: triples})
 
     def restrict(self, named: Iterable[NamedNode]) -> KnowledgeBase:
-        """The same graphs for a query with ``FROM NAMED``: a variable in GRAPH ranges over those only."""
+        """Return the same graphs for a query with ``FROM NAMED``: a variable in GRAPH ranges over
+        those only.
+        """
         wanted = frozenset(named) if self._visible is None else self._visible.intersection(named)
         if not wanted:
             return self
@@ -126,16 +128,16 @@ class KnowledgeBase:
         return other
 
     def unshared(self) -> KnowledgeBase:
-        """The same graphs, to be used with another dictionary beside this one.
+        """Return the same graphs, for use with another dictionary beside this one.
 
-        What is made of a graph for one dictionary must live as long as that dictionary's users.
+        What is made of a graph for a dictionary must live as long as the dictionary is used.
         """
         other = KnowledgeBase({})
         other._graphs, other._visible = _Graphs(self._graphs.triples), self._visible
         return other
 
     def missing(self, query: Query) -> tuple[NamedNode, ...]:
-        """The graphs that a query names and that are not here, in the order of their names."""
+        """Return the graphs that a query names and that are not here, in the order of their names."""
         wanted = {*query.knowledge}
         parts: list[Pattern] = [gpm.pattern for gpm in query.gpms]
         parts += query.filters
@@ -146,7 +148,7 @@ class KnowledgeBase:
         return tuple(sorted(wanted - self._graphs.triples.keys(), key=lambda name: name.value))
 
     def require(self, query: Query, gone: Container[NamedNode] = ()) -> None:
-        """Raises ``KnowledgeError`` if the query names a graph that is not here; ``gone``: was here."""
+        """Raise ``KnowledgeError`` if the query names a graph that is not here; ``gone``: was here."""
         missing = [name for name in self.missing(query) if name not in gone]
         if missing:
             known = ", ".join(f"<{name}>" for name in self.names) or "none"
@@ -155,19 +157,19 @@ class KnowledgeBase:
             )
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
-        """The graphs as events, in the order of ``names``; ``graph`` is their name."""
+        """Return the graphs as events, in the order of ``names``; ``graph`` is their name."""
         return self._graphs.batch(dictionary)
 
     def visible(self, dictionary: Dictionary) -> list[int]:
-        """The ids of the graphs over which a variable in GRAPH ranges."""
+        """Return the ids of the graphs over which a variable in GRAPH ranges."""
         visible = self._visible
         names = [name for name in self._graphs.triples if visible is None or name in visible]
         return [dictionary.intern(name) for name in names]
 
     def solutions(self, graph: Graph, dictionary: Dictionary, context: Solution = NO_CONTEXT) -> Solutions:
-        """The solutions of a GRAPH pattern, the same in every event; evaluated once.
+        """Return the solutions of a GRAPH pattern, the same in every event; evaluated once.
 
-        ``context`` replaces variables; only where that is more than a join, it costs an evaluation.
+        ``context`` replaces variables. This costs an evaluation only where it is more than a join.
         """
         if context and not only_joins(graph.pattern):
             return self._evaluate(graph, dictionary, context)
@@ -184,7 +186,7 @@ class KnowledgeBase:
         return substituted(found, context) if context else found
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids in its solutions: what they compute is in no graph."""
+        """Yield the ids in its solutions: computed terms are in no graph."""
         return [column for found in self._cache.values() for column in found.columns.values()]
 
     def _evaluate(self, graph: Graph, dictionary: Dictionary, context: Solution) -> Solutions:
@@ -216,7 +218,7 @@ def _named(name: str) -> NamedNode:
 
 
 def _read(name: NamedNode, source: Source) -> Iterator[Triple]:
-    """The triples of a source; in a dataset, those of the default graph and of the graph ``name``."""
+    """Return the triples of a source; in a dataset, those of the default graph and of the graph ``name``."""
     if not isinstance(source, str | PathLike):
         text = source.serialize(format="nt", encoding="utf-8")
         return _triples(name, lambda: io.BytesIO(text), RdfFormat.N_TRIPLES, f"<{name.value}>")
@@ -241,7 +243,9 @@ def _file(name: NamedNode, path: Path) -> Iterator[Triple]:
 
 
 def unpacked(path: Path, packing: str | None) -> IO[bytes]:
-    """An open file, read through ``gz`` or ``zst``, behind the byte order mark that it may begin with."""
+    """Return an open file, read through ``gz`` or ``zst``, behind the byte order mark that it may
+    begin with.
+    """
     stream: Any
     match packing:
         case "gz":
@@ -258,7 +262,7 @@ def unpacked(path: Path, packing: str | None) -> IO[bytes]:
 
 
 def triples_in(name: NamedNode, text: bytes, rdf_format: RdfFormat, place: str) -> list[Triple]:
-    """The triples of a document, for the graph ``name``; KnowledgeError, with the ``place``, if wrong.
+    """Return the triples of a document, for the graph ``name``; KnowledgeError, with the ``place``, if wrong.
 
     A triple that only RDF 1.2 has is wrong, too: a sender sees no warning.
     """
@@ -266,7 +270,7 @@ def triples_in(name: NamedNode, text: bytes, rdf_format: RdfFormat, place: str) 
 
 
 def of_rdf11(quads: Iterable[Quad], place: object, *, strict: bool = False) -> Iterator[Quad]:
-    """Yield the quads without those that RDF 1.1 does not have; warn once of how many these are.
+    """Yield the quads that are RDF 1.1; warn once of how many are not.
 
     With ``strict``, raise KnowledgeError for the first one instead.
     """
@@ -293,7 +297,7 @@ def _triples(
     *,
     strict: bool = False,
 ) -> Iterator[Triple]:
-    """The triples of the bytes that ``start`` opens. ``strict``: see ``of_rdf11``."""
+    """Yield the triples of the bytes that ``start`` opens. ``strict``: see ``of_rdf11``."""
     with start() as stream:
         guarded = Guarded(stream, lambda: whole(start), rdf_format)
         quads: Iterator[Quad] = iter(parse(cast(IO[bytes], guarded), rdf_format, base_iri=name.value))

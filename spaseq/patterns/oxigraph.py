@@ -33,13 +33,13 @@ from spaseq.patterns.spectra.solutions import UNIT, Solutions, join, table
 from spaseq.patterns.surrogates import HIDDEN, Writer, identify, surrogate
 from spaseq.terms.dictionary import Dictionary
 
-# A thread beside the caller's, for work that cannot be cancelled: it is abandoned when its time is over.
+# Work that cannot be cancelled runs in another thread, which is abandoned when its time is over.
 
 T = TypeVar("T")
 
 
 class _Job(Generic[T]):
-    """Something to be done, and what became of it."""
+    """A call to be made in another thread, and its result."""
 
     def __init__(self, do: Callable[[], T]) -> None:
         self._do = do
@@ -49,30 +49,30 @@ class _Job(Generic[T]):
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Do it."""
+        """Make the call."""
         try:
             self.result = self._do()
-        except BaseException as error:  # which is the caller's
+        except BaseException as error:  # raised again in the caller's thread
             self.error = error
         finally:
             self._done.release()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is done before so many seconds are over."""
+        """Return whether the job is done within so many seconds."""
         return self._done.acquire(timeout=-1 if isinf(seconds) else min(seconds, threading.TIMEOUT_MAX))
 
 
-#: What has nothing to do now: the queue of a thread each.
+#: Queues of the idle threads, one each.
 _idle: Final[list[SimpleQueue[_Job[Any]]]] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)  # the threads are not there
+    os.register_at_fork(after_in_child=_idle.clear)  # a forked child has no such threads
 
 
 def beside(do: Callable[[], T], seconds: float, abandon: Callable[[], object]) -> T | None:
-    """What ``do`` returns or raises; None if it takes more than ``seconds``.
+    """Return or raise the result of ``do``; None if it takes more than ``seconds``.
 
-    After ``abandon`` nobody waits for it: then, or if the caller is interrupted. A thread whose work is
-    abandoned ends with it.
+    ``abandon`` is called if the time is over or the caller is interrupted; then the result is discarded and
+    the thread ends after its work.
     """
     try:
         jobs = _idle.pop()
@@ -103,7 +103,7 @@ def _work(jobs: SimpleQueue[_Job[Any]]) -> None:
         job.run()
         if isinstance(job.error, SystemExit):
             return
-        del job  # which may hold much
+        del job  # its result may be large
 
 
 def _end() -> None:
@@ -121,20 +121,20 @@ def _end() -> None:
 
 
 class BackgroundGraphs(Knowledge, Protocol):
-    """What this route asks of the background knowledge base."""
+    """What this route needs of the background knowledge base."""
 
     def batch(self, dictionary: Dictionary) -> EventBatch:
-        """The named graphs, each as an event with the graph's name."""
+        """Return the named graphs, each as an event with the graph's name."""
 
     def visible(self, dictionary: Dictionary) -> list[int]:
-        """The ids of the names over which a variable in GRAPH ranges."""
+        """Return the ids of the names over which a variable in GRAPH ranges."""
 
 
 def asks_once(pattern: Pattern) -> bool:
-    """Whether ``GRAPH ?event { P }`` means P on every event.
+    """Return whether ``GRAPH ?event { P }`` means P on every event.
 
-    Not where the event would become a variable that counts (MINUS, subqueries, EXISTS), nor for
-    groups without triples, or paths of no step, which no event limits.
+    That is not so where the event would become a variable of the solution (MINUS, subqueries, EXISTS), nor
+    for groups without triples, or paths of no step, which no event limits.
     """
     match pattern:
         case Group(elements):
@@ -211,10 +211,10 @@ class General:
     def _ask(
         self, store: Store, names: list[str], text: str, writer: Writer, graph: NamedNode | None
     ) -> list[tuple[int, ...]]:
-        """The ids of ``names`` in every solution of a group, on one graph if given.
+        """Return the ids of ``names`` in every solution of a group, on one graph if given.
 
-        Oxigraph cannot be interrupted while it looks for the next solution; the first one may need all that
-        a closure has. So another thread asks it, whose work is abandoned when its time is over.
+        Oxigraph cannot be interrupted while it looks for the next solution, and the first may need a whole
+        closure. So the query runs in another thread, which is abandoned when its time is over.
         """
         spending = self.dictionary.spending
         shown = " ".join(f"?{name}" for name in names) or "(0 AS ?nothing)"
@@ -233,7 +233,7 @@ class General:
                     if len(found) > spending.most or writer.raised is not None:
                         break
             finally:
-                # The thread that made it must drop it, and a traceback would hand this frame to another.
+                # The thread that made it must drop it. A traceback would pass this frame to another thread.
                 del answers
             return found
 
@@ -260,7 +260,7 @@ def _quads(batch: EventBatch, graphs: Sequence[NamedNode]) -> Iterator[Quad]:
 
 
 def prepare(pattern: Group, dictionary: Dictionary, kb: BackgroundGraphs | None) -> Route:
-    """The pattern on the SPECTRA route if that covers it, else on the general one."""
+    """Return the pattern on the SPECTRA route if that covers it, else on the general one."""
     if covers(pattern) is None:
         return Spectra(pattern, dictionary, kb)
     return General(pattern, dictionary, kb)

@@ -124,5 +124,5 @@ def _result(report: rdflib.Graph, result: Node) -> str:
 
 
 def _shown(node: Node) -> str:
-    """Return a node as a reason shows it: labels of blank nodes would say nothing."""
+    """Return a node as a reason shows it: labels of blank nodes are left out, as they mean nothing."""
     return "[]" if isinstance(node, rdflib.BNode) else str(from_rdflib(node))

@@ -1,7 +1,6 @@
-"""What the GPMs of an engine have in common, done once per batch.
+"""What the GPMs of an engine share, computed once per batch: its views, and solutions of equal GPMs.
 
-Its views, and the solutions of GPMs that ask the same: those whose patterns differ in the names of their
-variables only, like the three of a V shape.
+GPMs that differ only in the names of their variables are equal, like the three of a V shape.
 """
 
 from __future__ import annotations
@@ -26,28 +25,28 @@ from spaseq.terms.dictionary import Dictionary, in_order
 
 Mask = npt.NDArray[np.bool_]
 
-#: Up to how many events and triples a batch is evaluated event by event.
+#: Batches of up to this many events and triples are evaluated event by event.
 FEW_EVENTS = 8
 FEW_TRIPLES = 256
 
-#: So many sets of events are known of a batch, by whose rows they have.
+#: Masks of events are remembered for at most this many combinations of arrays.
 _MOST_KNOWN = 8
 
 #: The solutions of every event that has some.
 ByEvent = Mapping[int, tuple[Row, ...]]
 
-#: The solutions of one event, each the ids of a question's variables in their order, ``UNBOUND`` among them.
+#: The solutions of one event: ids in the order of the question's variables, ``UNBOUND`` included.
 Values = tuple[tuple[int, ...], ...]
 
 
 class PatternPart:
-    """The events of a batch that lie in some streams. ``positions``: where, or None if all do."""
+    """The events of a batch that are in some streams. ``positions``: which, or None if all are."""
 
     def __init__(self, batch: EventBatch, streams: frozenset[int] | None) -> None:
         self.positions: Ids | None = None
         self.batch = batch
         if streams is not None:
-            # Mostly there is one, which is told faster.
+            # Mostly there is one stream, for which this test is faster.
             ids = [*streams]
             inside = batch.stream == ids[0] if len(ids) == 1 else np.isin(batch.stream, ids)
             if not inside.all():
@@ -58,9 +57,9 @@ class PatternPart:
 
 
 class Shared:
-    """One batch, and what was found in it so far.
+    """One batch, and what has been found in it so far.
 
-    Solutions stand under the number of their question, with the names of the variables in its order.
+    Solutions are stored under the number of their question, with the names of the variables in its order.
     """
 
     def __init__(self, batch: EventBatch) -> None:
@@ -76,7 +75,7 @@ class Shared:
         self._different_in: dict[int, tuple[Ids, int]] = {}
 
     def live_ids(self) -> Iterator[Ids]:
-        """The ids in the solutions: what they compute is in no event."""
+        """Yield the ids in the solutions: computed terms are in no event."""
         for _, solutions in self.columns.values():
             yield from solutions.columns.values()
         for _, by_event in self.rows.values():
@@ -86,7 +85,9 @@ class Shared:
             yield np.array(values, dtype=np.int64)
 
     def having(self, *rows: Ids) -> int:
-        """How many events have some of these rows: arrays that have the event of each."""
+        """Return how many events have rows in some of these arrays, each of which has the event
+        of each row.
+        """
         *most, least = sorted(rows, key=len, reverse=True)
         if not most:
             return self._different(least)
@@ -97,7 +98,7 @@ class Shared:
             marks = np.zeros(len(self.batch), dtype=np.bool_)
             for events in most:
                 marks[events] = True
-            # The arrays are kept, so that no other has their place.
+            # The arrays are kept, so that no other array gets the same id().
             self._having[key] = rows, marks, int(np.count_nonzero(marks))
         _, marks, count = self._having[key]
         if count == len(marks):
@@ -105,17 +106,17 @@ class Shared:
         return count + different(least[~marks[least]])
 
     def _different(self, events: Ids) -> int:
-        """How many events an array has, which several queries may ask of the same one."""
+        """Return how many distinct events an array has; several queries may need that of the same array."""
         known = self._different_in.get(id(events))
         if known is None or known[0] is not events:
             if len(self._different_in) >= _MOST_KNOWN:
                 self._different_in.clear()
-            # Kept with the array, see above.
+            # Kept with the array, as above.
             known = self._different_in[id(events)] = events, different(events)
         return known[1]
 
     def part(self, streams: frozenset[int] | None) -> PatternPart:
-        """The events in these streams; None means all."""
+        """Return the events in these streams; None means all."""
         found = self._parts.get(streams)
         if found is None:
             found = self._parts[streams] = PatternPart(self.batch, streams)
@@ -132,9 +133,10 @@ class Shared:
 
 
 class Sharing:
-    """Numbers the questions of an engine, and remembers the batch at hand.
+    """Numbers the questions of an engine, and keeps what is known of the current batch.
 
-    Queries look at the same batch one after another. What is known of that one keeps its terms.
+    Queries process the same batch one after another. What is known of the current batch keeps its terms
+    alive.
     """
 
     def __init__(self) -> None:
@@ -145,7 +147,7 @@ class Sharing:
         self._dictionary: Dictionary | None = None
 
     def live_ids(self) -> Iterator[Ids]:
-        """The ids in what was found in the batch at hand."""
+        """Yield the ids in what was found in the current batch."""
         if self._now is not None:
             yield from self._now.live_ids()
         if self._event is not None:
@@ -153,11 +155,11 @@ class Sharing:
                 yield np.array(values, dtype=np.int64)
 
     def number(self, key: object) -> int:
-        """A number for a question: hashing the tree of a pattern takes long."""
+        """Return a number for a question: hashing a pattern's tree takes long."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def of(self, batch: EventBatch) -> Shared:
-        """What is shared about a batch."""
+        """Return what is shared about a batch."""
         if self._now is None or self._now.batch is not batch:
             self._now = Shared(batch)
             if self._event is not batch:
@@ -166,7 +168,7 @@ class Sharing:
         return self._now
 
     def known(self, event: Single) -> dict[int, Values]:
-        """What was found in an event of few triples, by the numbers of questions."""
+        """Return what was found in an event of few triples, by the numbers of questions."""
         if self._event is not event:
             self._event, self._known = event, {}
             self._is_held_by(event.dictionary)
@@ -180,16 +182,16 @@ class Sharing:
             dictionary.hold(self)
 
     def forget(self) -> None:
-        """No batch is at hand any more: what was found in it is of no use, or may be half done."""
+        """Drop what is known of the current batch, which may be incomplete."""
         self._now = self._event = None
 
 
 @dataclass(frozen=True, slots=True)
 class PatternQuestion:
-    """What a GPM asks of an event, without the names it gives to the answers.
+    """What a GPM asks of an event, regardless of the names of its variables.
 
-    ``key`` is equal for GPMs that ask the same; ``names`` are the GPM's variables in the order in which
-    the key numbers them.
+    ``key`` is equal for GPMs that ask the same; ``names`` are the GPM's variables in the order in which the
+    key numbers them.
     """
 
     key: object
@@ -197,8 +199,8 @@ class PatternQuestion:
 
 
 def different(numbers: Ids) -> int:
-    """How many different ones there are, which takes least where they are in order."""
-    # Imported only here: what is compiled takes a while to load, which who only plans need not.
+    """Return how many distinct numbers there are; fastest if they are sorted."""
+    # Imported only here: loading compiled code takes a while, and planning alone does not need it.
     from spaseq import _kernel_events as k
 
     found = k.different(numbers)
@@ -206,9 +208,9 @@ def different(numbers: Ids) -> int:
 
 
 def question(gpm: Gpm, stateless: Group) -> PatternQuestion:
-    """The question of a GPM's stateless part.
+    """Return the question of a GPM's stateless part.
 
-    One that may have another answer each time (``RAND()``) equals no other.
+    A question that may have another answer each time (``RAND()``) equals no other.
     """
     names: dict[Var | BlankNode, Any] = {}
     key = tuple(_renamed(part, names) for part in (gpm.time, gpm.graph, stateless))
@@ -219,7 +221,7 @@ def question(gpm: Gpm, stateless: Group) -> PatternQuestion:
 
 
 def _renamed(node: Any, names: dict[Var | BlankNode, Any]) -> Any:
-    """A part of a syntax tree, its variables and blank nodes numbered in order."""
+    """Return a part of a syntax tree, its variables and blank nodes numbered in order."""
     if isinstance(node, Var | BlankNode):
         if node not in names:
             number = f"{len(names)}"
@@ -235,7 +237,7 @@ def _renamed(node: Any, names: dict[Var | BlankNode, Any]) -> Any:
 
 
 def renamed_columns(found: Solutions, old: tuple[str, ...], new: tuple[str, ...]) -> Solutions:
-    """Solutions under other names."""
+    """Return solutions under other names."""
     if old == new:
         return found
     name = dict(zip(old, new, strict=True))
@@ -243,7 +245,7 @@ def renamed_columns(found: Solutions, old: tuple[str, ...], new: tuple[str, ...]
 
 
 def renamed_rows(found: ByEvent, old: tuple[str, ...], new: tuple[str, ...]) -> ByEvent:
-    """Solutions under other names."""
+    """Return solutions under other names."""
     if old == new:
         return found
     name = dict(zip(old, new, strict=True))

@@ -56,7 +56,7 @@ from spaseq.terms.values import BOOLEAN_TYPE
 Answer = NamedNode | BlankNode | Literal
 Function = Callable[..., Answer | Triple | None]
 
-#: How the variables begin that stand for blank nodes, events and so on.
+#: The prefix of variables that stand for blank nodes, events and so on.
 HIDDEN: Final = "0·"
 
 _TRUE: Final = Literal("true", datatype=BOOLEAN_TYPE)
@@ -64,17 +64,17 @@ _FALSE: Final = Literal("false", datatype=BOOLEAN_TYPE)
 
 
 def surrogate(identifier: int) -> NamedNode:
-    """The IRI that stands for a term."""
+    """Return the IRI that stands for a term."""
     return NamedNode(f"u:{identifier}")
 
 
 def identify(term: NamedNode | BlankNode | Literal | Triple | None) -> int:
-    """The id that a surrogate stands for; ``UNBOUND`` for None."""
+    """Return the id that a surrogate stands for; ``UNBOUND`` for None."""
     return UNBOUND if term is None else int(term.value[2:])  # type: ignore[union-attr]  # an IRI
 
 
 class _StoppedError(Exception):
-    """The work is abandoned."""
+    """The work was abandoned."""
 
 
 class Writer:
@@ -89,11 +89,11 @@ class Writer:
         self._graphs = graphs
         self._blank: dict[BlankNode, str] = {}
         self._names = 0
-        # What a group binds, for all its expressions to make labelled blank nodes with.
+        # The variable that holds the seed of a group's labelled blank nodes, for all its expressions.
         self._seed: str | None = None
         self._grouped = False
         self._running = Lock()
-        #: What was raised inside a function, or ``stop``: what is asked for now is of no use.
+        #: The exception raised inside a function, or ``stop``: the answer of the query is then of no use.
         self.raised: BaseException | None = None
         self.functions: dict[NamedNode, Function] = {}
 
@@ -112,7 +112,7 @@ class Writer:
         return "{ " + " ".join(parts) + " }"
 
     def _bound(self, seed: str) -> str:
-        """Binds the seed of a group's solutions."""
+        """Return a BIND of the seed of a group's solutions."""
         return f"BIND({self._function([], [], lambda _: surrogate(new_seed()))} AS {seed})"
 
     def _element(self, element: Pattern) -> str:
@@ -146,8 +146,8 @@ class Writer:
             return (
                 f"GRAPH {surrogate(known)} {self.group(inner)}" if known in self._graphs else "VALUES () { }"
             )
-        # One branch per graph, as SPARQL 1.1, 18.6 defines it: events are named graphs too, which must
-        # not be seen, and Oxigraph would let a variable for the graph count in MINUS.
+        # One branch per graph, as SPARQL 1.1, 18.6 defines it: events are named graphs too, which GRAPH must
+        # not see, and Oxigraph would let a variable for the graph count in MINUS.
         branches = [
             f"{{ VALUES {name} {{ {graph} }} GRAPH {graph} {self.group(inner)} }}"
             for graph in map(surrogate, self._graphs)
@@ -175,7 +175,7 @@ class Writer:
         return self._steps(subject, simplified(predicate), end)
 
     def _steps(self, start: str, path: Path, end: str) -> str:
-        """A path between two places, taken apart into joins and unions as SPARQL 1.1, 18.2.2.4 does.
+        """Return a path between two places, split into joins and unions as SPARQL 1.1, 18.2.2.4 does.
 
         Oxigraph's own alternative would walk ``p|p`` once.
         """
@@ -210,7 +210,7 @@ class Writer:
         return f"{{ SELECT DISTINCT {free} {{ {{ VALUES {free} {{ {term} }} }} UNION {{ {steps} }} }} }}"
 
     def _hidden(self) -> str:
-        """A variable of a name that nobody writes."""
+        """Return a new variable that no query can write."""
         self._names += 1
         return f"?{HIDDEN}{self._names}"
 
@@ -244,7 +244,9 @@ class Writer:
     # --- subqueries ---------------------------------------------------------------------------
 
     def _subselect(self, query: SubSelect) -> str:
-        """A subquery sees nothing of what is around it; what it projects must agree with the context."""
+        """Write a subquery. It sees nothing of the outer pattern; what it projects must agree with the
+        context.
+        """
         outside, self._context = (self._context, self._seed, self._grouped), {}
         self._seed, self._grouped = None, _is_grouped(query)
         text = self._select(query)
@@ -268,7 +270,7 @@ class Writer:
         if query.select.distinct:
             parts.append("DISTINCT")
         if query.select.items is None:
-            parts += [f"?{name}" for name in sorted(variables(query))]  # not *, which has the hidden ones
+            parts += [f"?{name}" for name in sorted(variables(query))]  # not *, which has hidden ones too
         for item in query.select.items or ():
             call = item.expression and self._call(item.expression)
             parts.append(str(item.variable) if call is None else f"({call} AS {item.variable})")
@@ -307,13 +309,13 @@ class Writer:
         return f"{'NOT ' if negated else ''}EXISTS {self.group(pattern)}"
 
     def _test(self, expression: Expression) -> str:
-        """A call that is true, false or an error."""
+        """Return a call that is true, false or an error."""
         expression, names, arguments = self._flatten(expression)
         keep = compile_filter(expression, self._dictionary)
         return self._function(names, arguments, lambda solution: _TRUE if keep(solution) else _FALSE)
 
     def _call(self, expression: Expression) -> str:
-        """A call whose answer is a surrogate."""
+        """Return a call that evaluates to a surrogate."""
         if isinstance(expression, Var) and expression.name not in self._context:
             return str(expression)
         expression, names, arguments = self._flatten(expression)
@@ -321,13 +323,13 @@ class Writer:
         return self._function(names, arguments, lambda solution: surrogate(evaluate(solution)))
 
     def _real(self, expression: Expression) -> str:
-        """A call whose answer is the term itself, which ORDER BY needs."""
+        """Return a call that evaluates to the term itself, which ORDER BY needs."""
         expression, names, arguments = self._flatten(expression)
         evaluate = compile_value(expression, self._dictionary)
         return self._function(names, arguments, lambda solution: self._dictionary.term(evaluate(solution)))
 
     def _flatten(self, expression: Expression) -> tuple[Expression, list[str], list[str]]:
-        """The expression without EXISTS and aggregates, its variables, and the text of each."""
+        """Return the expression without EXISTS and aggregates, its variables, and the text of each."""
         names: list[str] = []
         arguments: list[str] = []
 
@@ -364,7 +366,7 @@ class Writer:
         return f'COALESCE({name}(GROUP_CONCAT({distinct}{value}; SEPARATOR=" ")), {surrogate(UNBOUND)})'
 
     def _of_row(self, expression: Expression) -> str:
-        """A call that is computed before rows are grouped."""
+        """Return a call that is computed before rows are grouped."""
         grouped, self._grouped = self._grouped, False
         text = self._call(expression)
         self._grouped = grouped
@@ -393,12 +395,12 @@ class Writer:
         return f"{self._register(function)}({', '.join(arguments)})"
 
     def _argument(self, term: Term) -> int:
-        """An id from a surrogate, or that of the literal which EXISTS or COUNT made."""
+        """Return the id of a surrogate, or of the literal that EXISTS or COUNT made."""
         return identify(term) if isinstance(term, NamedNode) else self._dictionary.intern(term)
 
     def _register(self, function: Function) -> NamedNode:
         def guarded(*terms: Term) -> Term | Triple | None:
-            # To Oxigraph, whatever is raised is SPARQL's error.
+            # Oxigraph takes any exception for SPARQL's error.
             with self._running:
                 if self.raised is None:
                     try:
@@ -412,18 +414,18 @@ class Writer:
         return name
 
     def check(self) -> None:
-        """Raises what was raised inside a function, other than SPARQL's errors."""
+        """Raise what a function raised, other than SPARQL's errors."""
         if self.raised is not None:
             raise self.raised
 
     def stop(self) -> None:
-        """Has functions compute nothing any more: from now on their dictionary is in other hands."""
+        """Make functions compute nothing from now on: their dictionary may be used by another thread."""
         with self._running:
             self.raised = _StoppedError()
 
 
 def _is_grouped(query: SubSelect) -> bool:
-    """Whether the rows of a subquery are groups: their expressions see no variable but in aggregates."""
+    """Return whether the rows of a subquery are groups: its expressions see variables only in aggregates."""
     modifiers = query.modifiers
     projected = (item.expression for item in query.select.items or () if item.expression is not None)
     ordered = (order.expression for order in modifiers.order_by)

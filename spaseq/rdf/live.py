@@ -220,7 +220,9 @@ class Connection:
 
     def _reject(self, event: BadEvent) -> None:
         self.rejected.append(event)
-        message = f"{event.position} is no event: {event.reason} (the connection's rejected has the newest)"
+        message = (
+            f"{event.position} is not an event: {event.reason} (the newest are in the connection's rejected)"
+        )
         warnings.warn(message, SpaseqWarning, stacklevel=5)
 
     # --- queries

@@ -66,8 +66,8 @@ def read_time(term: Term) -> Time:
         if _INTEGER.fullmatch(text):
             if datatype in MOMENTS and datatype != _DATE:
                 raise ValueError(
-                    f"its time is ill-formed: {text[:60]!r} is no {datatype.removeprefix(XSD)}, which is "
-                    f"written like {_SHOWN} (ticks are of type xsd:integer)"
+                    f"its time is ill-formed: {text[:60]!r} is not valid as {datatype.removeprefix(XSD)}, "
+                    f"which is written like {_SHOWN} (ticks are of type xsd:integer)"
                 )
             return Time(Clock.TICKS, _tick(text), doubtful=datatype == _DATE)
         if datatype in MOMENTS:
@@ -115,7 +115,7 @@ def _instant(text: str, form: re.Pattern[str]) -> int:
         return microseconds(moment.astimezone(UTC))
     except (ValueError, OverflowError) as error:
         raise ValueError(
-            f"its time is no point in time: {text[:60]!r}: {error}; it is written like {_SHOWN}"
+            f"its time cannot be read: {text[:60]!r}: {error}; it is written like {_SHOWN}"
         ) from None
 
 

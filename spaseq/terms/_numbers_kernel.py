@@ -16,7 +16,7 @@ _INTEGER: Final = np.frombuffer(_XSD + b"integer>", dtype=np.uint8)
 _DECIMAL: Final = np.frombuffer(_XSD + b"decimal>", dtype=np.uint8)
 _DOUBLE: Final = np.frombuffer(_XSD + b"double>", dtype=np.uint8)
 
-#: Up to 15 digits, and powers of ten up to 10²², are doubles: one division or multiplication rounds once.
+#: Numbers of up to 15 digits and powers of ten up to 10²² are exact doubles: one operation rounds once.
 _DIGITS: Final = 15
 _POWERS: Final = np.array([float(10**power) for power in range(23)])
 
@@ -31,7 +31,7 @@ _LARGE_E: Final = ord("E")
 
 @part
 def _number(arena: Bytes, start: int, end: int, has_point: bool, has_power: bool) -> tuple[bool, float]:
-    """(whether it has a usual form, the double nearest to it) of a number's text."""
+    """Return whether a number's text has a usual form, and the double nearest to it."""
     i = start
     negative = arena[i] == _MINUS
     if negative or arena[i] == _PLUS:
@@ -76,7 +76,7 @@ def _number(arena: Bytes, start: int, end: int, has_point: bool, has_power: bool
 def read_numbers(
     terms: Ids, arena: Bytes, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]
 ) -> None:
-    """Enter, by id, the number of each literal that is one in a usual form, and what it says."""
+    """Enter, by id, the double of each literal that is a number in a usual form, and its rank."""
     for identifier in ids:
         if terms[identifier, KIND] != LITERAL:
             continue
@@ -101,7 +101,7 @@ def read_numbers(
 
 @kernel
 def first_with(code: int, ids: Ids, codes: npt.NDArray[np.int8]) -> int:
-    """The number of the first of some terms that has a code; how many they are, if none has it."""
+    """Return the index of the first term that has a code; the number of terms, if none has it."""
     i = 0
     while i < len(ids) and codes[ids[i]] != code:
         i += 1
@@ -112,13 +112,13 @@ def first_with(code: int, ids: Ids, codes: npt.NDArray[np.int8]) -> int:
 def distinct_with(
     code: int, ids: Ids, codes: npt.NDArray[np.int8], seen: npt.NDArray[np.bool_], found: Ids
 ) -> int:
-    """Writes those terms that have a code, each once, and returns how many they are.
+    """Write the distinct terms that have a code; return their number.
 
     ``seen``, by id, is false at first; ``found`` has room for one more than there may be.
     """
     count = 0
     for identifier in ids:
-        # Which are new is hard to foretell: to write each, and go on behind it if it is, takes less.
+        # Branch-free: which terms are new is hard to predict, so each is written, and kept only if it is new.
         is_new = (codes[identifier] == code) & (not seen[identifier])
         found[count] = identifier
         seen[identifier] |= is_new

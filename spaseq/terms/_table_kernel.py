@@ -1,11 +1,11 @@
-"""The kernel of the term table: terms as bytes in an arena, found through open addressing.
+"""The kernel of the term table: terms as bytes in an arena, found by open addressing.
 
 A term's bytes are those of its canonical N-Triples form. A table is four arrays (passed one by one, since
 taking them out of a tuple would count references each time):
 
-- ``slots``, ``(2**k,)``: 0 or an id. Entries leave only when all slots are filled anew, so no slot ever marks
+- ``slots``, ``(2**k,)``: 0 or an id. Entries leave only when all slots are filled anew, so that no slot marks
   a gap;
-- ``terms``, ``(ids, 4)``: where an id's bytes start in the arena, how many they are, its kind, the hash;
+- ``terms``, ``(ids, 4)``: where an id's bytes start in the arena, their number, the id's kind, the hash;
 - ``arena``: the bytes. Every byte array has ``PADDING`` bytes after its end, since words of 8 are read;
 - ``counts``: see below.
 """
@@ -29,14 +29,14 @@ Slots = npt.NDArray[np.uint32]
 
 PADDING: Final = 8
 
-#: What an id stands for. A fresh blank node has no bytes; a label is a blank node of a document.
+#: Kinds of ids. A fresh blank node has no bytes; a label is a blank node of a document.
 NOTHING: Final = 0
 IRI: Final = 1
 LITERAL: Final = 2
 LABEL: Final = 3
 FRESH: Final = 4
 
-# Columns of `terms`. Of an id that was forgotten, the first one is the next such id.
+# Columns of `terms`. The first column of a forgotten id holds the next forgotten id.
 START: Final = 0
 LENGTH: Final = 1
 KIND: Final = 2
@@ -44,10 +44,10 @@ HASH: Final = 3
 
 # Places in `counts`.
 NEXT: Final = 0  # the smallest id that was never given
-LIVE: Final = 1  # how many ids mean something
-FREE: Final = 2  # the first id that was forgotten, or 0
+LIVE: Final = 1  # number of ids in use
+FREE: Final = 2  # the first forgotten id, or 0
 USED: Final = 3  # bytes of the arena
-SEED: Final = 4  # of the hash, so that nobody can write a stream whose terms collide
+SEED: Final = 4  # of the hash: random, so that no stream can be made to have colliding terms
 TYPE: Final = 5  # where in the arena a valid datatype is
 TYPE_LENGTH: Final = 6
 NAMESPACE: Final = 7  # where in the arena a valid IRI is, up to a slash or a hash
@@ -97,36 +97,36 @@ def _lowest_byte(_context: Any, word: Any) -> Any:
     return types.int64(word), generate
 
 
-#: Puts a word into an array, so.
+#: Write a word into an array likewise.
 save: Callable[[Bytes, int, np.uint64], None] = cast(Any, _save)
 
-#: Which byte of a word, from 0, has its lowest bit that is set; 8 if none is.
+#: The byte, from 0, that has the lowest set bit of a word; 8 if no bit is set.
 lowest_byte: Callable[[np.uint64], int] = cast(Any, _lowest_byte)
 
 
 @inlined
 def low_bytes(word: np.uint64, count: int) -> np.uint64:
-    """The first ``count`` bytes of a word, 1 to 7."""
+    """Return the first ``count`` bytes of a word, 1 to 7."""
     return word & ((np.uint64(1) << np.uint64(8 * count)) - np.uint64(1))
 
 
 @inlined
 def mix(code: np.uint64, word: np.uint64) -> np.uint64:
-    """One step of the hash."""
+    """Return one step of the hash."""
     mixed = (code ^ word) * _MULTIPLIER
     return mixed ^ (mixed >> _SHIFT)
 
 
 @inlined
 def finish(code: np.uint64, length: int) -> np.uint64:
-    """The last step of the hash."""
+    """Return the last step of the hash."""
     mixed = (code ^ np.uint64(length)) * _MULTIPLIER
     return mixed ^ (mixed >> _HIGH)
 
 
 @inlined
 def digest(data: Bytes, start: int, length: int, seed: int) -> np.uint64:
-    """The hash of some bytes: a step for each 8 of them, from ``seed`` on, and the last one."""
+    """Return the hash of some bytes: a step for each 8 of them, from ``seed`` on, and the last one."""
     code = np.uint64(seed)
     i = 0
     while i + 8 <= length:
@@ -150,7 +150,7 @@ def same(one: Bytes, start: int, other: Bytes, begin: int, length: int) -> bool:
 
 @inlined
 def copy(data: Bytes, start: int, length: int, to: Bytes, at: int) -> None:
-    """Bytes to the end of those that count in ``to``: up to 7 more are written."""
+    """Copy bytes into ``to`` at ``at``: up to 7 more bytes are written."""
     for i in range(0, length, 8):
         save(to, at + i, load(data, start + i))
 
@@ -159,7 +159,7 @@ def copy(data: Bytes, start: int, length: int, to: Bytes, at: int) -> None:
 def place(
     slots: Slots, terms: Ids, arena: Bytes, data: Bytes, start: int, length: int, code: np.uint64
 ) -> int:
-    """The slot of these bytes, or the empty one where they belong."""
+    """Return the slot of these bytes, or the empty slot where they belong."""
     mask = np.uint64(len(slots) - 1)
     slot = code & mask
     while True:
@@ -177,7 +177,7 @@ def place(
 
 @inlined
 def new_id(terms: Ids, counts: Ids, kind: int) -> int:
-    """An id that means nothing yet. There must be room for it."""
+    """Return an unused id of a kind. There must be room for it."""
     identifier = counts[FREE]
     if identifier != 0:
         counts[FREE] = terms[identifier, START]
@@ -202,7 +202,7 @@ def put(
     start: int,
     length: int,
 ) -> None:
-    """Bytes for an id, into an empty slot. There must be room for them."""
+    """Enter bytes for an id in an empty slot. There must be room for them."""
     at = counts[USED]
     copy(data, start, length, arena, at)
     terms[identifier, START] = at
@@ -214,7 +214,7 @@ def put(
 
 @part
 def ends_with(text: Bytes, start: int, end: int, ending: Bytes) -> bool:
-    """Whether the bytes up to ``end`` end so, and are more."""
+    """Return whether the bytes up to ``end`` end with ``ending`` and are longer than it."""
     begin = end - len(ending)
     if begin <= start:
         return False
@@ -226,7 +226,7 @@ def ends_with(text: Bytes, start: int, end: int, ending: Bytes) -> bool:
 
 @kernel
 def lookup(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, length: int, kind: int) -> int:
-    """The id of a term; if it is new, one of this ``kind``, or 0 if that is ``NOTHING``."""
+    """Return the id of a term. A new term gets an id of this ``kind``, or 0 if ``kind`` is ``NOTHING``."""
     code = digest(data, 0, length, counts[SEED])
     slot = place(slots, terms, arena, data, 0, length, code)
     identifier: Any = np.int64(slots[slot])
@@ -238,7 +238,7 @@ def lookup(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, len
 
 @kernel
 def enter_lines(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, lines: Bytes, ids: Ids) -> None:
-    """The ids of IRIs and literals in canonical form, one a line; 0 for an empty line.
+    """Write the ids of IRIs and literals in canonical form, one a line; 0 for an empty line.
 
     There must be room for all of them.
     """
@@ -319,7 +319,7 @@ def discard(terms: Ids, arena: Bytes, counts: Ids, keep: npt.NDArray[np.bool_], 
 
 @kernel
 def copy_terms(terms: Ids, arena: Bytes, ids: Ids, to: Bytes, ends: Ids) -> None:
-    """The bytes of some terms, one after the other; term ``i`` ends at ``ends[i]``."""
+    """Copy the bytes of some terms, one after the other; term ``i`` ends at ``ends[i]``."""
     at = 0
     for i in range(len(ids)):
         length = terms[ids[i], LENGTH]
@@ -340,7 +340,7 @@ def enter_terms(
     seed: int,
     ids: Ids,
 ) -> None:
-    """The ids of terms given by their bytes and kinds, new ones where they had none. There must be room."""
+    """Write the ids of terms given by their bytes and kinds; new terms get new ids. There must be room."""
     start = 0
     for i in range(len(ids)):
         length = ends[i] - start
@@ -356,7 +356,7 @@ def enter_terms(
 
 @kernel
 def hash_terms(terms: Ids, arena: Bytes, ids: Ids, codes: Ids) -> None:
-    """A hash of each term's bytes that is the same in every process; mixed into those that are there."""
+    """Mix a hash of each term's bytes into ``codes``. The hash is the same in every process."""
     for i in range(len(ids)):
         code = digest(arena, terms[ids[i], START], terms[ids[i], LENGTH], codes[i] & 0x3FFFFFFFFFFFFFFF)
         codes[i] = np.int64(code)

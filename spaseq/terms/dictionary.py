@@ -1,4 +1,4 @@
-"""RDF terms as integers: what columns hold; of arrays of these, each id once."""
+"""RDF terms as integers, the values of columns; distinct ids of arrays."""
 
 from __future__ import annotations
 
@@ -31,30 +31,31 @@ from spaseq.terms.values import (
     double_literals,
 )
 
-# Arrays of ids of terms → each id once, and the place of each there.
+# Arrays of ids of terms → the distinct ids, and each id's position among them.
 #
-# Ids are small integers, so that a table by id tells, unless there are many more ids than are looked at.
+# Ids are small integers, so a table by id is used, unless the largest id is much larger than the number of
+# ids.
 
 Ids = npt.NDArray[np.int64]
 
-#: A table by id is worth its while when it has at most so many places for each id that is looked at.
+#: A table by id is used if it has at most this many entries for each id of the array.
 _SPARSE: Final = 16
 
 
 def distinct(ids: Ids, limit: int) -> Ids:
-    """Each id once, in their order; all are below ``limit``."""
+    """Return the distinct ids, sorted; all are below ``limit``."""
     return in_order(ids) if limit > _SPARSE * len(ids) else distinct_of([ids], limit)
 
 
 def in_order(ids: Ids) -> Ids:
-    """The same without a table: ``np.unique``, which takes three to twenty times as long."""
+    """Do the same without a table, by ``np.unique``: three to twenty times as slow."""
     ordered = np.sort(ids)
     found: Ids = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found
 
 
 def distinct_of(arrays: Iterable[Ids], limit: int) -> Ids:
-    """The same of several arrays, by a table however few they have."""
+    """Return the distinct ids of several arrays, sorted, always by a table."""
     seen = np.zeros(limit, dtype=np.bool_)
     for ids in arrays:
         seen[ids] = True
@@ -62,7 +63,9 @@ def distinct_of(arrays: Iterable[Ids], limit: int) -> Ids:
 
 
 def numbered(ids: Ids, limit: int) -> tuple[Ids, Ids]:
-    """The same, and the place there of each id, in the shape of ``ids``; as ``np.unique`` gives them."""
+    """Return the distinct ids and each id's position among them, in the shape of ``ids``, like
+    ``np.unique``.
+    """
     if limit > _SPARSE * ids.size:
         found, places = np.unique(ids, return_inverse=True)
         return found, places.reshape(ids.shape)
@@ -72,14 +75,13 @@ def numbered(ids: Ids, limit: int) -> tuple[Ids, Ids]:
     return found, place[ids]
 
 
-# RDF terms as integers: what columns hold.
+# RDF terms as integers, the values of columns.
 #
-# An id is a positive ``int64``; ``UNBOUND`` (0) is "no term". Equal terms have equal ids, except that
-# every blank node of an event gets an id of its own (``fresh``), since blank nodes are scoped to
-# their event.
+# An id is a positive ``int64``; ``UNBOUND`` (0) is "no term". Equal terms have equal ids, except that every
+# blank node of an event gets an id of its own (``fresh``), since blank nodes are scoped to their event.
 #
-# Memory stays flat over an endless stream: ``sweep`` forgets the terms that nobody needs any more, and
-# their ids are given again. Needed are pinned terms, and those of holders that are still referenced.
+# Memory stays constant over an endless stream: ``sweep`` forgets terms that are no longer needed, and their
+# ids are given again. Pinned terms are needed, and the terms of holders that are still referenced.
 
 Term = NamedNode | BlankNode | Literal
 
@@ -87,13 +89,13 @@ UNBOUND: Final = 0
 
 _NOT_DECODED: Final = -1
 
-#: From so many on, numbers are read by compiled code.
+#: From this many on, numbers are read by compiled code.
 _MANY: Final = 100
 
-#: So many terms are looked at while others wait.
+#: At most this many terms are processed at a time under the lock.
 _AT_ONCE: Final = 10_000
 
-#: So many values are kept, of those that were asked for last.
+#: Values are cached for this many terms, least recently used last.
 _VALUES: Final = 1 << 12
 
 if TYPE_CHECKING:
@@ -101,18 +103,18 @@ if TYPE_CHECKING:
 
 
 class Holder(Protocol):
-    """Something that keeps ids, so that their terms must not be forgotten. Found by its identity."""
+    """An object that keeps ids, so that their terms must not be forgotten. Identified by id()."""
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids that it keeps now, in arrays of any shape."""
+        """Return the ids that it keeps now, in arrays of any shape."""
         ...
 
 
 class Beside(Protocol):
-    """What somebody knows of ids, beside the dictionary that gave them."""
+    """Knowledge about ids, kept beside the dictionary that gave them."""
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
-        """These ids may mean something else from now on, but those that are ``kept``, by id."""
+        """Forget all ids except the ``kept`` ones, by id: the others may get another meaning."""
         ...
 
 
@@ -134,13 +136,14 @@ class Dictionary:
     """
 
     def __init__(self, limits: Limits = UNLIMITED) -> None:
-        """``limits``: those of what is computed."""
+        """Create an empty dictionary. ``limits``: of computed values."""
         self.limits = limits
-        #: What is spent on the event in hand.
+        #: What the current event has spent of the limits.
         self.spending = Spending(limits)
         self.lock = threading.RLock()
-        # All terms, as texts; once there is a table, those that Python has seen. Of terms of pyoxigraph, one
-        # more for each event, the garbage collector would look at the whole process again and again.
+        # All terms, as texts; once there is a table, only the terms that Python has seen. pyoxigraph's terms
+        # would be one more object for each event: the garbage collector would traverse the process again and
+        # again.
         self._ids: dict[str, int] = {}
         self._texts: dict[int, str] = {}
         self._limit = 1
@@ -153,15 +156,15 @@ class Dictionary:
         self._swept = 0
         self._number: npt.NDArray[np.float64] = np.empty(0)
         self._rank: npt.NDArray[np.int8] = np.empty(0, dtype=np.int8)
-        #: Ids of ill-typed literals whose values were read since somebody last took them from here.
+        #: Ids of ill-typed literals that were read since they were last taken from here.
         self.ill_typed: set[int] = set()
-        #: The number of failed calls of each user's function, by IRI. ``warn`` gets the first one.
+        #: The number of failed calls of each user's function, by IRI. ``warn`` is called with the first one.
         self.failed_calls: Counter[str] = Counter()
         self.warn: Callable[[str], None] = warn_within
 
     @classmethod
     def of(cls, table: TermTable) -> Dictionary:
-        """The terms of a table."""
+        """Return a dictionary of the terms of a table."""
         dictionary = cls()
         dictionary._table = table
         return dictionary
@@ -171,21 +174,21 @@ class Dictionary:
 
     @property
     def limit(self) -> int:
-        """All ids are below."""
+        """All ids are below this number."""
         return self._limit if self._table is None else self._table.limit
 
     @property
     def unswept(self) -> int:
-        """By how many terms it grew since the last sweep."""
+        """The number of terms added since the last sweep."""
         table = self._table
         return len(self._texts if table is None else table) - self._swept
 
     def intern(self, term: Term) -> int:
-        """The id of ``term``, new if it was never seen."""
+        """Return the id of ``term``, a new one if the term is new."""
         return self.enter(text_of(term))
 
     def enter(self, text: str) -> int:
-        """The same by the term's text."""
+        """Do the same for the term's text."""
         identifier = self._ids.get(text)
         if identifier is None:
             with self.lock:
@@ -196,19 +199,19 @@ class Dictionary:
         return identifier
 
     def intern_all(self, terms: Sequence[Term]) -> Ids:
-        """The ids of many terms; of those that are new no text is kept where they are kept as bytes."""
+        """Return the ids of many terms. For new terms, no text is kept once there is a table."""
         with self.lock:
             if self._table is None or BlankNode in set(map(type, terms)):
                 return np.array(list(map(self.intern, terms)), dtype=np.int64)
             return self._table.enter("\n".join([*map(str, terms), ""]).encode(), len(terms))
 
     def intern_integers(self, numbers: range) -> Ids:
-        """The ids of these as ``xsd:integer``."""
+        """Return the ids of these numbers as ``xsd:integer``."""
         return self._enter_all([f'"{number}"^^<{XSD}integer>' for number in numbers])
 
     def intern_doubles(self, numbers: npt.NDArray[np.float64]) -> Ids:
         """Return the ids of these numbers as ``xsd:double``."""
-        # As integers, since -0.0 is another term than 0.0.
+        # Compared as integers, since -0.0 is another term than 0.0.
         bits, inverse = np.unique(numbers.view(np.int64), return_inverse=True)
         doubles = bits.view(np.float64)
         ids = self._enter_all(double_literals(doubles.tolist()))
@@ -219,7 +222,7 @@ class Dictionary:
         return found
 
     def _enter_all(self, texts: Sequence[str]) -> Ids:
-        """The ids of many literals by their texts."""
+        """Return the ids of many literals by their texts."""
         with self.lock:
             if self._table is None:
                 return np.array(list(map(self.enter, texts)), dtype=np.int64)
@@ -227,11 +230,13 @@ class Dictionary:
 
     @property
     def known(self) -> Callable[[str], int | None]:
-        """Gives the id of a term that Python has seen, by its text; None for another, which may have one."""
+        """Return a function from a text to the id of a term that Python has seen, else None (it may have an
+        id).
+        """
         return self._ids.get
 
     def find(self, term: Term) -> int:
-        """The id of ``term``, or ``UNBOUND`` if it was never seen."""
+        """Return the id of ``term``, or ``UNBOUND`` if it is unknown."""
         text = text_of(term)
         identifier = self._ids.get(text, UNBOUND)
         if identifier == UNBOUND and self._table is not None:
@@ -240,22 +245,22 @@ class Dictionary:
         return identifier
 
     def fresh(self) -> int:
-        """The id of a new blank node that is equal to no other."""
+        """Return the id of a new blank node, equal to no other."""
         if self._table is None:
             return self.intern(BlankNode())
         with self.lock:
             return int(self._table.fresh(1)[0])
 
     def term(self, identifier: int) -> Term:
-        """The term of an id that this dictionary gave."""
+        """Return the term of an id that this dictionary gave."""
         return term_of(self._texts.get(identifier) or self._read(identifier))
 
     def written(self, identifier: int) -> str:
-        """The text of an id's term, see ``spaseq.terms.texts``."""
+        """Return the text of an id's term, see ``spaseq.terms.texts``."""
         return self._texts.get(identifier) or self._read(identifier)
 
     def glance(self, ids: Ids) -> Iterator[Term]:
-        """Return the terms of many ids. No text is kept."""
+        """Yield the terms of many ids for callers that use each once: no text is kept."""
         return map(term_of, self.texts(ids))
 
     def texts(self, ids: Ids) -> Iterator[str]:
@@ -273,7 +278,7 @@ class Dictionary:
             yield from texts
 
     def text(self, identifier: int) -> bytes:
-        """The N-Triples form of an id's term: the same in every process; empty for ``UNBOUND``."""
+        """Return the N-Triples form of an id's term: the same in every process; empty for ``UNBOUND``."""
         if identifier == UNBOUND:
             return b""
         with self.lock:
@@ -282,7 +287,7 @@ class Dictionary:
             return self._table.text(identifier)
 
     def _all_written(self, ids: Ids) -> list[bytes]:
-        """The same of many ids."""
+        """Return the N-Triples forms of many ids."""
         with self.lock:
             if self._table is None:
                 return list(map(self.text, ids.tolist()))
@@ -291,7 +296,7 @@ class Dictionary:
             return self._table.texts(ids)
 
     def ranks(self, ids: Ids) -> Ids:
-        """Of each id, its place among these in the order of ``text``, from 0; in the shape of ``ids``."""
+        """Return each id's rank among these in the order of ``text``, from 0; in the shape of ``ids``."""
         found, inverse = numbered(ids, self.limit)
         texts = self._all_written(found)
         places = np.empty(len(texts), dtype=np.int64)
@@ -300,23 +305,23 @@ class Dictionary:
         return ranks
 
     def value(self, identifier: int) -> Value:
-        """The typed value of an id. One that is ill-typed is noted in ``ill_typed``."""
+        """Return the typed value of an id. An ill-typed literal is noted in ``ill_typed``."""
         found = _decoded(self.written(identifier))
         if found.kind == ILL_TYPED:
             self.ill_typed.add(identifier)
         return found
 
     def table(self) -> TermTable:
-        """The terms as bytes, for readers that find them there. To be used under ``lock``."""
+        """Return the terms as bytes, for readers that look them up there. Use it under ``lock``."""
         if self._table is None:
-            # Here, because compiled code takes a while to load.
+            # Imported here, because compiled code takes a while to load.
             from spaseq.terms.table import TermTable
 
             self._table = TermTable(self._texts, self._free, self._limit)
         return self._table
 
     def pin(self, term: Term) -> int:
-        """The id of ``term``, which will never be forgotten."""
+        """Return the id of ``term``, which will never be forgotten."""
         with self.lock:
             identifier = self.intern(term)
             self._pinned.add(identifier)
@@ -328,7 +333,7 @@ class Dictionary:
         holders.add(ref(holder, holders.discard))
 
     def beside(self, make: Callable[[Dictionary], _Beside]) -> _Beside:
-        """What ``make`` made of this dictionary when it was first asked for: one for all who ask."""
+        """Return the result of ``make`` for this dictionary, called once: one object for all callers."""
         found: _Beside | None = self._beside.get(make)
         if found is None:
             with self.lock:
@@ -336,21 +341,21 @@ class Dictionary:
         return found
 
     def sweep(self, live: Iterable[Ids] = ()) -> int:
-        """Forget every term but the pinned ones, those of holders, and ``live``; returns how many.
+        """Forget every term except the pinned ones, those of holders, and ``live``; return how many.
 
         Afterwards the ids of forgotten terms mean nothing, until they are given to other terms.
         """
         with self.lock:
             keep = np.zeros(self.limit, dtype=np.bool_)
             keep[list(self._pinned)] = True
-            # Kept meanwhile, so that no other array has the place of one. Many queries hold the same.
+            # Kept meanwhile, so that no other array gets the same id(). Many queries hold the same array.
             marked: dict[int, Ids] = {}
             holders = [holder for each in list(self._holders) if (holder := each()) is not None]
             for ids in chain(*(holder.live_ids() for holder in holders), live):
                 if id(ids) not in marked:
                     marked[id(ids)] = ids
                     keep[ids] = True
-            # First, so that an interrupt leaves nobody with what is known of a term that is gone.
+            # First, so that after an interrupt nothing is known of a forgotten term.
             for known in self._beside.values():
                 known.forget_all_but(keep)
             dead = self._forget(keep)
@@ -366,19 +371,19 @@ class Dictionary:
             return freed
 
     def _forget(self, keep: npt.NDArray[np.bool_]) -> list[int]:
-        """Leaves only the texts of terms that are to be kept; the ids of the others."""
+        """Keep only the texts of terms that are kept; return the ids of the others."""
         seen = np.fromiter(self._texts, dtype=np.int64, count=len(self._texts))
         kept = keep[seen]
         dead: list[int] = seen[~kept].tolist()
         if 2 * len(dead) > len(seen):
-            # What is left is less than what goes.
+            # Fewer are kept than forgotten.
             texts = {identifier: self._texts[identifier] for identifier in seen[kept].tolist()}
             ids = {text: i for i, text in texts.items() if self._ids.get(text) == i}
-            # No interrupt comes between the two: that takes a call, or a loop.
+            # No interrupt can occur between the two: that needs a call, or a loop.
             self._ids, self._texts = ids, texts
             return dead
         for identifier in dead:
-            # In this order, so that an interrupt in between leaves no term with an id that is forgotten.
+            # In this order, so that an interrupt in between leaves no term with a forgotten id.
             text = self._texts[identifier]
             if self._ids.get(text) == identifier:
                 del self._ids[text]
@@ -396,7 +401,7 @@ class Dictionary:
         self._ids[text] = identifier
 
     def _read(self, identifier: int) -> str:
-        """The text of a term that Python has not seen."""
+        """Return the text of a term that Python has not seen."""
         with self.lock:
             kind = 0 if self._table is None else self._table.kind(identifier)
             if self._table is None or not kind:
@@ -411,13 +416,13 @@ class Dictionary:
             return self._texts[identifier]
 
     def usual(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
-        """Enter, by id, the numbers of at most 15 digits that are there as bytes; leave the others."""
+        """Enter, by id, the numbers of at most 15 digits that are stored as bytes; leave the others out."""
         if self._table is not None and len(ids) >= _MANY:
             with self.lock:
                 self._table.read_numbers(ids, numbers, ranks)
 
     def by_id(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
-        """What ``numbers`` gives, by id; of ids that it was not asked for, the second says none of these."""
+        """Return the two arrays of ``numbers``, by id. Ids not read so far have a rank that says so."""
         if len(self._rank) < self.limit:
             room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
             self._number = np.concatenate([self._number, np.zeros(room)])
@@ -426,11 +431,11 @@ class Dictionary:
         return self._number, self._rank
 
     def numbers(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
-        """Of each id, the double nearest to its numeric value, and how much that double says.
+        """Return the double nearest to each id's numeric value, and the rank: how exact that double is.
 
-        The second array holds ``EXACT_ORDER`` for integers and decimals (rounding keeps their order,
-        but may make two of them equal), ``IS_DOUBLE`` for doubles, and ``NO_NUMBER`` for everything
-        else, ``UNBOUND`` and ``xsd:float`` (which promotes differently) included.
+        The second array holds ``EXACT_ORDER`` for integers and decimals (rounding keeps their order, but may
+        make two of them equal), ``IS_DOUBLE`` for doubles, and ``NO_NUMBER`` for everything else, ``UNBOUND``
+        and ``xsd:float`` (which promotes differently) included.
         """
         self.by_id()
         ranks = self._rank[ids]

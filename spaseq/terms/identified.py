@@ -11,12 +11,12 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 from spaseq.terms.texts import text_of
 
-#: The terms of a triple, as a parsed ``Triple`` unpacks to. Only triple terms hold a ``Triple``.
+#: The terms of a triple, as a parsed ``Triple`` unpacks. Only triple terms hold a ``Triple``.
 Row = tuple[Term | Triple, Term | Triple, Term | Triple]
 
 
 def beyond_rdf11(term: Term | Triple) -> str:
-    """Why RDF 1.1, and rdflib, have no such term; empty if they do.
+    """Return why RDF 1.1, and rdflib, have no such term; empty if they do.
 
     >>> from pyoxigraph import BaseDirection
     >>> beyond_rdf11(Literal("x", language="ar", direction=BaseDirection.RTL))
@@ -31,7 +31,7 @@ _NO_SUCH = "RDF 1.1 does not have"
 
 
 def identifier(dictionary: Dictionary, term: Term) -> int:
-    """The id of a term of an event, ``UNBOUND`` for a blank node. ValueError for what only RDF 1.2 has."""
+    """Return the id of an event's term, ``UNBOUND`` for a blank node. ValueError for RDF 1.2 terms."""
     if isinstance(term, BlankNode):
         return UNBOUND
     problem = None if isinstance(term, NamedNode) else beyond_rdf11(term)
@@ -41,7 +41,9 @@ def identifier(dictionary: Dictionary, term: Term) -> int:
 
 
 class _Entering:
-    """Gives terms of one event ids by ``enter``, its blank nodes fresh ones; under the dictionary's lock."""
+    """Gives the terms of one event ids by ``enter``, and its blank nodes fresh ids; under the dictionary's
+    lock.
+    """
 
     __slots__ = ("_blank", "_dictionary", "_enter")
 
@@ -50,7 +52,7 @@ class _Entering:
         self._blank: dict[BlankNode, int] = {}
 
     def identify(self, term: Term | Triple) -> int:
-        """The id of a term; ValueError for what only RDF 1.2 has."""
+        """Return the id of a term; ValueError for an RDF 1.2 term."""
         if isinstance(term, BlankNode):
             if term not in self._blank:
                 self._blank[term] = self._dictionary.fresh()
@@ -59,7 +61,7 @@ class _Entering:
 
 
 def _entered(term: Term | Triple, text: str, enter: Callable[[str], int]) -> int:
-    """The id of a term by its ``text``; ValueError for what only RDF 1.2 has."""
+    """Return the id of a term by its ``text``; ValueError for an RDF 1.2 term."""
     if not isinstance(term, NamedNode):
         problem = beyond_rdf11(term)
         if problem:
@@ -70,7 +72,9 @@ def _entered(term: Term | Triple, text: str, enter: Callable[[str], int]) -> int
 def identified(
     dictionary: Dictionary, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None
 ) -> tuple[dict[tuple[int, int, int], None], int]:
-    """The different triples of an event, its blank nodes fresh, and its graph's name; under the lock."""
+    """Return the distinct triples of an event, blank nodes fresh, and its graph's name. Called under the
+    lock.
+    """
     known, identify = dictionary.known, _Entering(dictionary, dictionary.enter).identify
     rows: dict[tuple[int, int, int], None] = {}
     for s, p, o in triples:
@@ -83,7 +87,7 @@ def identified(
 
 
 def different(terms: tuple[int, ...]) -> tuple[int, ...]:
-    """The terms of some triples, one after the other, without triples that were there before."""
+    """Return the terms of the distinct triples, one after the other."""
     if len(terms) > 6 or (len(terms) == 6 and terms[:3] == terms[3:]):
         rows = dict.fromkeys(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
         if 3 * len(rows) < len(terms):
@@ -97,10 +101,10 @@ def identified_one(
     graph: NamedNode | BlankNode | None,
     enter: Callable[[str], int],
 ) -> tuple[int, tuple[int, ...]]:
-    """The same of an event that comes alone: its graph's name, and the terms of its different triples.
+    """Return the graph's name and the terms of the distinct triples, for an event that comes alone.
 
-    ``enter`` gives the ids of terms that Python has not seen, by their texts, and may raise, as for what
-    ``BatchBuilder.add`` does.
+    ``enter`` gives the ids of terms that Python has not seen, by their texts. Raises what ``enter`` raises,
+    and what ``BatchBuilder.add`` raises.
     """
     known = dictionary.known
     entering: _Entering | None = None

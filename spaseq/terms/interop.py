@@ -1,4 +1,4 @@
-"""rdflib's terms, which users see, to and from pyoxigraph's, which the engine holds."""
+"""rdflib's terms, which users see, to and from pyoxigraph's, which the engine uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Quiet(threading.local):
         self._inside = False
 
     def lets_pass(self, _: logging.LogRecord) -> bool:
-        """Whether a record of rdflib's is to be logged."""
+        """Return whether a record of rdflib's is to be logged."""
         return not self._inside
 
 
@@ -39,14 +39,14 @@ RdflibTerm = rdflib.URIRef | rdflib.BNode | rdflib.Literal
 
 
 def to_rdflib(term: Term) -> RdflibTerm:
-    """The same term for rdflib; a literal keeps its lexical form as written."""
+    """Return the same term for rdflib; a literal keeps its lexical form as written."""
     return shown(text_of(term))
 
 
-# Cached, because the rows and events of matches repeat a few terms, and rdflib checks each one it makes.
+# Cached: the rows and events of matches repeat a few terms, and rdflib checks each term it makes.
 @lru_cache(maxsize=1 << 14)
 def shown(text: str) -> RdflibTerm:
-    """The same of a term's text."""
+    """Return rdflib's term for a text."""
     term = term_of(text)
     match term:
         case ox.NamedNode():
@@ -69,12 +69,12 @@ def shown_all(texts: Iterable[str]) -> list[RdflibTerm]:
 
 
 def _iri(term: ox.NamedNode) -> rdflib.URIRef:
-    """The same IRI for rdflib, without rdflib's check: the parser made a better one."""
+    """Return the IRI for rdflib, without rdflib's check: the parser made a stricter one."""
     return str.__new__(rdflib.URIRef, term.value)
 
 
 def from_rdflib(term: Node) -> Term:
-    """The same term for pyoxigraph; TypeError for what is no RDF 1.1 term."""
+    """Return the term for pyoxigraph; TypeError unless it is an RDF 1.1 term."""
     match term:
         case rdflib.URIRef():
             return ox.NamedNode(str(term))
@@ -90,7 +90,7 @@ def from_rdflib(term: Node) -> Term:
 
 
 def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
-    """An rdflib triple, for pyoxigraph; TypeError if it is none in RDF 1.1."""
+    """Return an rdflib triple for pyoxigraph; TypeError unless it is RDF 1.1."""
     s, p, o = map(from_rdflib, triple)
     if isinstance(s, ox.Literal) or not isinstance(p, ox.NamedNode):
         raise TypeError(f"not an RDF triple: {triple!r}")
@@ -98,5 +98,5 @@ def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
 
 
 def triples_of(graph: Iterable[tuple[Node, Node, Node]]) -> list[ox.Triple]:
-    """The triples of an rdflib graph, for pyoxigraph, by their text: rdflib keeps them in no order."""
+    """Return the triples of an rdflib graph for pyoxigraph, sorted by text: rdflib's order is arbitrary."""
     return sorted(map(to_triple, graph), key=str)

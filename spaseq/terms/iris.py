@@ -11,7 +11,7 @@ from pyoxigraph import parse as parse_rdf
 
 # Prefixes that need no declaration in options, and that hints propose in queries.
 
-#: Prefixes that everybody declares alike.
+#: Prefixes with one usual meaning.
 WELL_KNOWN: Final = {
     "as": "https://www.w3.org/ns/activitystreams#",
     "dcat": "http://www.w3.org/ns/dcat#",
@@ -36,7 +36,7 @@ WELL_KNOWN: Final = {
 
 # A relative IRI and a base → the absolute IRI (RFC 3986, section 5).
 
-#: What an IRI reference is made of: the characters that Turtle allows between ``<`` and ``>``.
+#: The characters that Turtle allows in an IRI reference between ``<`` and ``>``.
 _REFERENCE: Final = re.compile(r'[^\x00-\x20<>"{}|^`\\]*')
 
 
@@ -50,7 +50,7 @@ def resolve(base: str, reference: str) -> NamedNode:
     if _REFERENCE.fullmatch(reference) is None:
         raise ValueError(f"{reference!r} has characters that no IRI has")
     try:
-        # pyoxigraph has no function for the resolution; its parser does it.
+        # pyoxigraph has no function for this; its parser resolves IRIs.
         triple = next(iter(parse_rdf(f"<{reference}> a <> .", RdfFormat.TURTLE, base_iri=base)))
     except SyntaxError as problem:
         raise ValueError(str(problem)) from None

@@ -41,7 +41,7 @@ class TermTable:
     """
 
     def __init__(self, terms: Mapping[int, str], free: list[int], limit: int) -> None:
-        """Takes over ids that were given before: those of ``terms``, as texts, all below ``limit``."""
+        """Take over ids that were given before: the ids of ``terms``, as texts, all below ``limit``."""
         self.slots: Slots = np.zeros(0, dtype=np.uint32)
         self.terms: Ids = np.zeros((2 * (_LEAST + limit), 4), dtype=np.int64)
         self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
@@ -60,42 +60,44 @@ class TermTable:
 
     @classmethod
     def of(cls, slots: Slots, terms: Ids, arena: Bytes, counts: Ids) -> TermTable:
-        """The table of arrays that were one's before. They may be written to."""
+        """Return a table of another table's arrays, which may be written to."""
         table = cls.__new__(cls)
         table.slots, table.terms, table.arena, table.counts = slots, terms, arena, counts
         return table
 
     @property
     def limit(self) -> int:
-        """All ids are below."""
+        """All ids are below this number."""
         return int(self.counts[NEXT])
 
     def __len__(self) -> int:
         return int(self.counts[LIVE])
 
     def reserve(self, ids: int, size: int) -> None:
-        """Make room for so many new ids, and bytes of new terms."""
+        """Make room for this many new ids, and bytes of new terms."""
         used = int(self.counts[USED])
         if used + size + PADDING > len(self.arena):
             self.arena = _grown(self.arena, used, 2 * len(self.arena) + size)
-        if len(self) + ids >= len(self.terms):  # those that are forgotten are given first
+        if len(self) + ids >= len(self.terms):  # forgotten ids are given first
             self.terms = _grown(self.terms, self.limit, 2 * len(self.terms) + ids)
         if 2 * (len(self) + ids) > len(self.slots):
             self.slots = np.zeros(_power(3 * (len(self) + ids)), dtype=np.uint32)
             kernels.fill_slots(self.slots, self.terms, self.counts)
 
     def find(self, text: str) -> int:
-        """The id of a term by its text, 0 if it has none."""
+        """Return the id of a term by its text, 0 if it has none."""
         return self._lookup(ntriples(text).encode(), NOTHING)
 
     def intern(self, text: str) -> int:
-        """The id of a term by its text, new if it had none."""
+        """Return the id of a term by its text, new if it had none."""
         written = ntriples(text).encode()
         self.reserve(1, len(written))
         return self._lookup(written, _kind_of(text))
 
     def enter(self, lines: bytes, count: int) -> Ids:
-        """The ids of so many IRIs and literals in canonical form, one a line; 0 for an empty line."""
+        """Return the ids of ``count`` IRIs and literals in canonical form, one a line; 0 for an
+        empty line.
+        """
         self.reserve(count, len(lines))
         ids = np.empty(count, dtype=np.int64)
         kernels.enter_lines(self.slots, self.terms, self.arena, self.counts, padded(lines), ids)
@@ -107,7 +109,7 @@ class TermTable:
         )
 
     def label(self, identifier: int, label: str) -> None:
-        """A fresh blank node gets a name by which it is found."""
+        """Give a fresh blank node a label by which it is found."""
         text = label.encode()
         self.reserve(1, len(text))
         self.terms[identifier, KIND] = LABEL
@@ -118,65 +120,65 @@ class TermTable:
         kernels.adopt(self.slots, self.terms, self.arena, self.counts, padded(b"".join(texts)), ends, ids)
 
     def fresh(self, count: int) -> Ids:
-        """Ids of new blank nodes, which have no names yet."""
+        """Return ids of new blank nodes without labels."""
         self.reserve(count, 0)
         ids = np.empty(count, dtype=np.int64)
         kernels.take_ids(self.terms, self.counts, FRESH, ids)
         return ids
 
     def arrays(self) -> tuple[Slots, Ids, Bytes, Ids]:
-        """Copies of the arrays, for ``of``, without the room for more terms."""
+        """Return copies of the arrays, for ``of``, without the room for more terms."""
         terms, counts = self.terms[: self.limit].copy(), self.counts.copy()
         slots: Slots = np.zeros(_power(3 * len(terms)), dtype=np.uint32)
         kernels.fill_slots(slots, terms, counts)
         return slots, terms, self.arena[: int(counts[USED]) + PADDING].copy(), counts
 
     def nameless(self) -> Ids:
-        """The blank nodes that have no names."""
+        """Return the ids of blank nodes without labels."""
         return np.flatnonzero(self.terms[: self.limit, KIND] == FRESH)
 
     def are_fresh(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Which ids are of such."""
+        """Return which ids are blank nodes without labels."""
         fresh: npt.NDArray[np.bool_] = self.terms[ids, KIND] == FRESH
         return fresh
 
     def kind(self, identifier: int) -> int:
-        """What an id stands for; ``NOTHING`` if it was not given, or forgotten."""
+        """Return the kind of an id; ``NOTHING`` if it is not in use."""
         return int(self.terms[identifier, KIND]) if 0 < identifier < self.limit else NOTHING
 
     def is_fresh(self, identifier: int) -> bool:
-        """Whether an id is a blank node without a name."""
+        """Return whether an id is a blank node without a name."""
         return self.kind(identifier) == FRESH
 
     def text(self, identifier: int) -> bytes:
-        """The bytes of an id that has some: its term in N-Triples."""
+        """Return the bytes of an id: its term in N-Triples. The id must have bytes."""
         start, length, *_ = self.terms[identifier].tolist()
         return self.arena[start : start + length].tobytes()
 
     def texts(self, ids: Ids) -> list[bytes]:
-        """The bytes of many ids that have some; none of what is no term."""
+        """Return the bytes of many ids; empty for ids that are no term."""
         arena = self.arena.data
         return [bytes(arena[at : at + length]) for at, length in self.terms[ids][:, :2].tolist()]
 
     def read(self, identifier: int) -> str:
-        """The text of an id's term that has bytes."""
+        """Return the text of an id's term. The id must have bytes."""
         start, length, kind, _ = self.terms[identifier].tolist()
         return _read(self.arena.data, start, length, kind)
 
     def read_all(self, ids: Ids) -> list[str]:
-        """Return the texts of many ids that have bytes."""
+        """Yield the terms of many ids, which must have bytes."""
         arena = self.arena.data
         return [_read(arena, start, length, kind) for start, length, kind, _ in self.terms[ids].tolist()]
 
     def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
-        """Enter, by id, the numbers that are written in a usual way (see ``Dictionary.numbers``)."""
-        # Here, because it is compiled code that not everybody needs.
+        """Enter, by id, the numbers that are in a usual form (see ``Dictionary.numbers``)."""
+        # Imported here: compiled code that many callers do not need.
         from spaseq.terms._numbers_kernel import read_numbers
 
         read_numbers(self.terms, self.arena, ids, numbers, ranks)
 
     def sweep(self, keep: npt.NDArray[np.bool_]) -> int:
-        """Forget all ids below ``limit`` that are not kept; returns how many that were."""
+        """Forget all ids below ``limit`` that are not kept; return their number."""
         before = len(self)
         arena = np.empty_like(self.arena)
         kernels.discard(self.terms, self.arena, self.counts, keep, arena)
@@ -194,13 +196,15 @@ def _read(arena: memoryview, start: int, length: int, kind: int) -> str:
 
 
 def _kind_of(text: str) -> int:
-    """What sort of term a text is of."""
+    """Return the kind of term that a text is."""
     first = text[0]
     return LITERAL if first == '"' else LABEL if first == "_" else IRI
 
 
 def padded(text: bytes) -> npt.NDArray[np.uint8]:
-    """Bytes that a kernel may read words of; not read-only, for which it would be compiled once more."""
+    """Return bytes with padding, for kernels that read words; writable, as read-only arrays compile once
+    more.
+    """
     array = np.empty(len(text) + PADDING, dtype=np.uint8)
     array[: len(text)] = np.frombuffer(text, dtype=np.uint8)
     array[len(text) :] = 0

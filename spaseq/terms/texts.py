@@ -1,7 +1,7 @@
-"""RDF terms ⇄ texts, which are what is kept of terms: nothing in them is for the garbage collector.
+"""RDF terms ⇄ texts. Terms are kept as texts, which the garbage collector does not traverse.
 
-The text of an IRI are its characters; that of a literal, or a blank node, is what N-Triples writes, so that
-its first character says what it is. Equal terms have equal texts.
+The text of an IRI is its characters. The text of a literal or a blank node is its N-Triples form, so that the
+first character gives the kind. Equal terms have equal texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _datatypes: Final[dict[str, NamedNode]] = {}
 
 
 def text_of(term: NamedNode | BlankNode | Literal) -> str:
-    """The text of a term.
+    """Return the text of a term.
 
     >>> text_of(NamedNode("urn:a")), text_of(Literal("a", language="en"))
     ('urn:a', '"a"@en')
@@ -29,7 +29,7 @@ def text_of(term: NamedNode | BlankNode | Literal) -> str:
 
 
 def term_of(text: str) -> NamedNode | BlankNode | Literal:
-    """The term of a text.
+    """Return the term of a text.
 
     >>> term_of("urn:a"), term_of('"a"')
     (<NamedNode value=urn:a>, <Literal value=a datatype=<NamedNode value=http://www.w3.org/2001/XMLSchema#string>>)
@@ -41,7 +41,7 @@ def term_of(text: str) -> NamedNode | BlankNode | Literal:
 
 
 def ntriples(text: str) -> str:
-    """What N-Triples writes for the term of a text."""
+    """Return the N-Triples form of the term of a text."""
     return text if text[0] in '"_' else f"<{text}>"
 
 
@@ -61,7 +61,7 @@ def _literal(text: str) -> Literal:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    """The character of an escape."""
+    """Return the character that an escape stands for."""
     short, long, letter = escape.groups()
     return _ESCAPED.get(letter, letter) if letter else chr(int(short or long, 16))
 

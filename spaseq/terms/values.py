@@ -1,7 +1,7 @@
-"""The typed value of a term: what a literal means, and how a value is written as a literal.
+"""The typed value of a term: the meaning of a literal, and the literal of a value.
 
-Numbers are exact: integers of any size, ``xsd:decimal`` as ``Decimal``; an ``xsd:float`` is a Python
-float that single precision can hold. Lexical and value spaces are those of XSD 1.1, part 2.
+Numbers are exact: integers of any size, ``xsd:decimal`` as ``Decimal``; an ``xsd:float`` is a Python float
+that single precision can hold. Lexical and value spaces are those of XSD 1.1, part 2.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode
 XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
-#: What ``a`` says.
+#: The predicate that ``a`` stands for.
 RDF_TYPE: Final = NamedNode(RDF + "type")
 
 # Kinds of values. Plain integers, because filters compare them millions of times; the numeric ones
@@ -40,7 +40,7 @@ ILL_TYPED: Final = 11  # text outside of its datatype's lexical space: `data` is
 IRI: Final = 12
 BLANK: Final = 13
 
-# What a column of doubles holds of a term, see ``Dictionary.numbers`` in ``spaseq.terms.dictionary``.
+# What a column of doubles holds of a term; see ``Dictionary.numbers`` in ``spaseq.terms.dictionary``.
 NO_NUMBER: Final = 0
 EXACT_ORDER: Final = 1
 IS_DOUBLE: Final = 2
@@ -134,7 +134,7 @@ class Value:
         return self.term.value
 
     def __str__(self) -> str:
-        """As one would write it in a query."""
+        """The term as a query would write it."""
         if isinstance(self.term, Literal) and self.kind in (INTEGER, DECIMAL, BOOLEAN):
             return self.text
         start, typed, datatype = str(self.term).rpartition(f"^^<{XSD}")
@@ -145,7 +145,7 @@ class Value:
 
 
 def decode(term: NamedNode | BlankNode | Literal) -> Value:
-    """What a term means. Never fails: what cannot be read is ILL_TYPED, or of an UNKNOWN datatype.
+    """Return the value of a term. Never fails: unreadable literals are ILL_TYPED, unknown datatypes UNKNOWN.
 
     >>> decode(Literal("1e3", datatype=NamedNode(XSD + "double"))).data
     1000.0
@@ -170,7 +170,7 @@ def decode(term: NamedNode | BlankNode | Literal) -> Value:
 
 
 def _parse(name: str, text: str) -> tuple[int, Any] | None:
-    """Kind and data of a literal of the XSD type ``name``; None if that type is not known."""
+    """Return the kind and data of a literal of the XSD type ``name``; None if that type is unknown."""
     if name in _BOUNDS:
         low, high = _BOUNDS[name]
         number = parse_integer(text)
@@ -198,7 +198,7 @@ def _parse(name: str, text: str) -> tuple[int, Any] | None:
 
 
 def parse_integer(text: str) -> int | None:
-    """The integer that ``text`` writes, of any length; None if it does not."""
+    """Return the integer that ``text`` writes, of any length; None if it does not."""
     if not _INTEGER.fullmatch(text):
         return None
     if len(text) < _LONG_INTEGER:
@@ -208,7 +208,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def _joined(digits: str) -> int:
-    """The number of these digits, from its halves: ``int`` takes the square of their length."""
+    """Return the number of these digits, from two halves: ``int`` takes quadratic time."""
     if len(digits) < _LONG_INTEGER:
         return int(digits)
     lower = len(digits) // 2
@@ -217,14 +217,14 @@ def _joined(digits: str) -> int:
 
 
 def _written(number: int) -> str:
-    """The digits of an integer that is not negative: ``str`` takes the square of their number."""
+    """Return the digits of a non-negative integer: ``str`` takes quadratic time."""
     if number < _LARGE:
         return str(number)
     return format(as_decimal(number), "f")
 
 
 def as_decimal(number: int) -> Decimal:
-    """An integer as a decimal: ``Decimal`` itself takes the square of its length.
+    """Return an integer as a decimal: ``Decimal`` itself takes quadratic time.
 
     >>> as_decimal(-7)
     Decimal('-7')
@@ -236,7 +236,7 @@ def as_decimal(number: int) -> Decimal:
 
 
 def _as_decimal(number: int, bits: int) -> Decimal:
-    """A positive one below ``2**bits``, from its halves: decimals of many digits are multiplied fast."""
+    """Return a positive integer below ``2**bits``, from two halves: long decimals are multiplied fast."""
     if bits <= _FEW_BITS:
         return Decimal(number)
     lower = bits // 2
@@ -246,12 +246,12 @@ def _as_decimal(number: int, bits: int) -> Decimal:
 
 
 def parse_decimal(text: str) -> Decimal | None:
-    """The exact decimal that ``text`` writes."""
+    """Return the exact decimal that ``text`` writes."""
     return unsigned_zero(Decimal(text)) if _DECIMAL.fullmatch(text) else None
 
 
 def unsigned_zero(number: Decimal) -> Decimal:
-    """The same decimal: XSD's have one zero, which has no sign that a double could take over.
+    """Return the decimal without the sign of a zero: XSD's decimals have one zero, doubles have two.
 
     >>> unsigned_zero(Decimal("-0.0"))
     Decimal('0.0')
@@ -260,23 +260,23 @@ def unsigned_zero(number: Decimal) -> Decimal:
 
 
 def parse_double(text: str) -> float | None:
-    """The double nearest to what ``text`` writes."""
+    """Return the double nearest to what ``text`` writes."""
     return float(text) if _DOUBLE.fullmatch(text) else None
 
 
 def parse_float(text: str) -> float | None:
-    """The single-precision number nearest to what ``text`` writes."""
+    """Return the single-precision number nearest to what ``text`` writes."""
     number = parse_double(text)
     return None if number is None else single(number)
 
 
 def parse_boolean(text: str) -> bool | None:
-    """``true``, ``false``, ``1`` or ``0``."""
+    """Return the value of ``true``, ``false``, ``1`` or ``0``."""
     return {"true": True, "1": True, "false": False, "0": False}.get(text)
 
 
 def parse_datetime(text: str) -> Moment | None:
-    """An ``xsd:dateTime``, to any fraction of a second; 24:00:00 is the next day's midnight."""
+    """Return an ``xsd:dateTime``, with any fraction of a second; 24:00:00 is midnight of the next day."""
     match = _DATETIME.fullmatch(text)
     if match is None:
         return None
@@ -286,13 +286,14 @@ def parse_datetime(text: str) -> Moment | None:
 
 
 def parse_date(text: str) -> Moment | None:
-    """An ``xsd:date``, as the moment it starts."""
+    """Return an ``xsd:date``, as the moment it starts."""
     match = _DATE_ONLY.fullmatch(text)
     return None if match is None else _moment(match[1], match[2], match[3], Decimal(0), match[4])
 
 
 def _moment(year: str, month: str, day: str, clock: Decimal, zone: str | None) -> Moment | None:
-    # The Gregorian calendar repeats every 400 years (146,097 days): Python's covers one such span.
+    # The Gregorian calendar repeats every 400 years (146,097 days): Python's years 1 to 9999 cover one
+    # period.
     number, shift = int(year), 0
     if not 1 <= number <= 9999:
         shift, number = number // 400 - 5, number % 400 + 2000
@@ -311,7 +312,7 @@ def _moment(year: str, month: str, day: str, clock: Decimal, zone: str | None) -
 
 
 def single(number: float) -> float:
-    """The nearest single-precision number."""
+    """Return the nearest single-precision number."""
     return ctypes.c_float(number).value
 
 
@@ -326,7 +327,7 @@ def _encode(kind: int, data: Any) -> Literal:
 
 
 def _canonical(kind: int, data: Any) -> str:
-    """The canonical lexical form of XSD 1.1: ``12``, ``1.5``, ``1.5E10``."""
+    """Return the canonical lexical form of XSD 1.1: ``12``, ``1.5``, ``1.5E10``."""
     if kind == INTEGER:
         return f"-{_written(-data)}" if data < 0 else _written(data)
     if kind == DECIMAL:
@@ -343,7 +344,7 @@ def _canonical(kind: int, data: Any) -> str:
 
 
 def plain(number: Decimal) -> str:
-    """A decimal without an exponent and without idle zeros: ``-0.5``, ``100``."""
+    """Return a decimal without an exponent and superfluous zeros: ``-0.5``, ``100``."""
     text = format(number, "f")
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -351,7 +352,7 @@ def plain(number: Decimal) -> str:
 
 
 def shortest(kind: int, number: float) -> Decimal:
-    """The shortest decimal that reads back as this FLOAT or DOUBLE."""
+    """Return the shortest decimal that reads back as this FLOAT or DOUBLE."""
     if kind == DOUBLE:
         return Decimal(repr(number))
     return next(
@@ -360,14 +361,14 @@ def shortest(kind: int, number: float) -> Decimal:
 
 
 def boolean(truth: bool) -> Value:
-    """``true`` or ``false``."""
+    """Return ``true`` or ``false``."""
     return TRUE if truth else FALSE
 
 
 TRUE: Final = Value(BOOLEAN, True)
 FALSE: Final = Value(BOOLEAN, False)
 
-# Many doubles as literals: their canonical lexical forms (XSD 1.1), as ``values`` has them one by one.
+# Many doubles as literals in canonical lexical form (XSD 1.1), as ``values`` writes them one by one.
 
 
 def double_literals(numbers: Iterable[float]) -> list[str]:
@@ -380,7 +381,9 @@ def double_literals(numbers: Iterable[float]) -> list[str]:
 
 
 def _canonical_double(number: float) -> str:
-    """As ``Value.term`` writes it, in a third of the time: the digits are those of ``repr``."""
+    """Return a double as ``Value.term`` writes it, in a third of the time: the digits are those
+    of ``repr``.
+    """
     if not isfinite(number):
         return Value(DOUBLE, number).text
     written = repr(number)

@@ -228,7 +228,9 @@ def test_an_ill_formed_datetime_is_malformed(tmp_path: Path, format_: str) -> No
         handle = engine.register(query("A"))
         engine.feed(spaseq.Source(NS + "S", path))
     assert [match.start for match in handle.matches()] == [datetime(2008, 2, 1, 9, 13, tzinfo=UTC)]
-    assert ["ill-formed: '200802010913' is no dateTime" in letter.reason for letter in letters] == [True]
+    assert ["ill-formed: '200802010913' is not valid as dateTime" in letter.reason for letter in letters] == [
+        True
+    ]
 
 
 def _as_trig(event: str) -> str:

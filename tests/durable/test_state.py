@@ -119,7 +119,7 @@ def _of_layout(version: int, path: Path) -> None:
     ("make", "said"),
     [
         (_text, "not a database"),
-        (_other, "no state of spaseq's"),
+        (_other, "not a state of spaseq"),
         (partial(_of_layout, 99), "a newer version"),
         (partial(_of_layout, 5), "an older version"),
     ],

@@ -401,18 +401,21 @@ A = "{ ?x :p ?p1 }"
 B = "{ ?y :p ?p2 }"
 
 GROUP_ERRORS = [
-    (gpms("A ; B+", A="{ ?x :p ?p1 FILTER(?p1 > PREV(‸?p1)) }", B=B), "?p1 is no group variable"),
-    (gpms("A ; B?", A=A, B="{ ?y :p ?p2 FILTER(?p2 > PREV(‸?p2)) }"), "?p2 is no group variable"),
-    (gpms("A ; B+", A="{ ?x :p ?p2 }", B="{ ?y :p ?p2 FILTER(PREV(‸?p2) > 1) }"), "?p2 is no group variable"),
+    (gpms("A ; B+", A="{ ?x :p ?p1 FILTER(?p1 > PREV(‸?p1)) }", B=B), "?p1 is not a group variable"),
+    (gpms("A ; B?", A=A, B="{ ?y :p ?p2 FILTER(?p2 > PREV(‸?p2)) }"), "?p2 is not a group variable"),
+    (
+        gpms("A ; B+", A="{ ?x :p ?p2 }", B="{ ?y :p ?p2 FILTER(PREV(‸?p2) > 1) }"),
+        "?p2 is not a group variable",
+    ),
     (gpms("B+ ; A", A="{ ?x :p ?p1 FILTER(?p1 > ‸PREV(?p2)) }", B=B), "PREV outside of B+"),
     (gpms("A ; B+", "FILTER(‸PREV(?p2) > 1)", A=A, B=B), "PREV cannot stand here"),
     (gpms("A ; B+", A=A, B=B, head=select("SELECT (‸PREV(?p2) AS ?v)")), "PREV cannot stand here"),
     (gpms("A ; B+", A=A, B="{ ?y :p ?p2 OPTIONAL { FILTER(‸PREV(?p2) > 1) } }"), "PREV cannot stand here"),
     (gpms("A ; B+", A=A, B="{ ?y :p ?p2 BIND(‸PREV(?p2) AS ?v) }"), "PREV cannot stand here"),
-    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸COUNT(*) < 9) }"), "COUNT of no group variable"),
+    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸COUNT(*) < 9) }"), "COUNT is not of a group variable"),
     (gpms("A", A="{ { SELECT (‸LAST(?p1) AS ?l) { ?x :p ?p1 } } }"), "LAST in a subquery"),
-    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(MAX(?p2 - PREV(‸?p1)) > 1) }"), "?p1 is no group variable"),
-    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸PREV(MAX(?p1)) > 1) }"), "MAX of no group variable"),
+    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(MAX(?p2 - PREV(‸?p1)) > 1) }"), "?p1 is not a group variable"),
+    (gpms("A ; B+", A=A, B="{ ?y :p ?p2 FILTER(‸PREV(MAX(?p1)) > 1) }"), "MAX is not of a group variable"),
     (gpms("B+ ; A", A="{ ?x :p ?p1 FILTER(‸PREV(MAX(?p2)) > 1) }", B=B), "PREV outside of B+"),
     (gpms("A ; B+", "FILTER(‸PREV(MAX(?p2)) > 1)", A=A, B=B), "PREV cannot stand here"),
     (gpms("A ; B+", A=A, B=B, head=select("SELECT (‸PREV(MAX(?p2)) AS ?v)")), "PREV cannot stand here"),

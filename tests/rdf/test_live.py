@@ -180,7 +180,7 @@ def test_callbacks_may_add_events(store: str) -> None:
 def test_an_event_without_a_stream(store: str) -> None:
     dataset, engine = Dataset(store=store), spaseq.Engine()
     with connect(dataset, engine) as connection:
-        with pytest.warns(spaseq.SpaseqWarning, match=r"e1 is no event: it is in no stream.*stream="):
+        with pytest.warns(spaseq.SpaseqWarning, match=r"e1 is not an event: it is in no stream.*stream="):
             event(dataset, "e1", "acme", 1, 1)
         assert [bad.position for bad in connection.rejected] == ["graph http://example.org/e1"]
         assert connection.pushed == 0

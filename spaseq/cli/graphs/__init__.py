@@ -1,1 +1,1 @@
-"""The commands that ask a graph, draw what they found, or keep one."""
+"""The commands about graphs: ``spaseq paths``, ``retrieve`` and ``graph``. Open ``commands`` first."""

@@ -1,4 +1,4 @@
-"""The commands that ask a graph (``spaseq paths``, ``spaseq retrieve``) or keep one (``spaseq graph``)."""
+"""The commands that query a graph (``spaseq paths``, ``spaseq retrieve``) or build one (``spaseq graph``)."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib, to_rdflib
 from spaseq.terms.iris import WELL_KNOWN
 
-#: The widths of a table's columns are those of its first rows.
+#: The first rows of a table determine the widths of its columns.
 _MEASURED: Final = 200
 
 
 _DRAWINGS: Final = (PathsFormat.TEXT, PathsFormat.DOT, PathsFormat.SVG, PathsFormat.JSON)
 
-#: What holds the edges of paths, which pairs do not have.
+#: Formats of edges: paths have edges, pairs have none.
 _OF_EDGES: Final = (PathsFormat.NQUADS, PathsFormat.SVG)
 
-#: A picture shows so many paths unless told otherwise.
+#: The most paths in a picture, unless the user gives a number.
 _IN_A_PICTURE: Final = 50
 
 
@@ -48,7 +48,7 @@ def explain_path(
     form: PathsFormat | None,
     out: FilePath | None,
 ) -> None:
-    """The automaton of an expression, in words or drawn."""
+    """Print or draw the automaton of an expression."""
     chosen = form or PathsFormat.TEXT
     if chosen not in _DRAWINGS:
         raise UsageError(f"-f {chosen} is for answers: with --explain use {', '.join(_DRAWINGS)}")
@@ -77,9 +77,9 @@ def answer_paths(
     form: PathsFormat | None,
     out: FilePath | None,
 ) -> None:
-    """The pairs that a path joins; with a mode, or the shortest asked for, the paths.
+    """Write the pairs that a path joins; with a mode or ``shortest``, the paths.
 
-    Each is written as it is found: there may be more than memory holds, and the reader may have enough.
+    Each is written as it is found: there may be more than memory holds, and the reader may stop early.
     """
     chosen = form or PathsFormat.TABLE
     if chosen in _DRAWINGS and chosen not in _OF_EDGES:
@@ -115,7 +115,7 @@ def answer_paths(
 
 
 def tell_given_up(shed: Shed) -> None:
-    """What a search gave up to keep its bounds, if anything."""
+    """Report what a search shed to keep its bounds, if anything."""
     if shed.active:
         say("best effort: " + ", ".join(f"{count:,} {what}" for what, count in shed.by_state.items()))
 
@@ -128,7 +128,7 @@ def _pairs_on_spark(
     targets: list[str] | None,
     most: int | None,
 ) -> list[tuple[Any, Any]]:
-    """The pairs, one more than ``most`` if there are more."""
+    """Return the pairs; one more than ``most`` if there are more."""
     begins, ends = (_terms(graph, given) for given in (sources, targets))  # before Spark starts
     try:
         from pyspark.errors import PySparkRuntimeError
@@ -148,7 +148,7 @@ def _pairs_on_spark(
         rows = path_pairs(spark, graph, path, begins, ends)
     else:
         rows = path_pairs_of_graphframe(graphframe(spark, graph), path, begins, ends, prefixes=graph.prefixes)
-    # Not by LIMIT, for which Spark ends the searches with their pipes broken.
+    # Not by LIMIT: Spark then ends the searches, which log broken pipes.
     found = rows.collect() if most is None else islice(rows.toLocalIterator(), most + 1)
     return [(to_rdflib(term(row.source)), to_rdflib(term(row.target))) for row in found]
 
@@ -196,7 +196,7 @@ def _path_line(path: Path) -> str:
 
 
 def _quads(number: int, path: Path) -> str:
-    """The edges of a path as a graph named after it."""
+    """Return the edges of a path as a graph named after it."""
     triples = dict.fromkeys(path.triples)
     return "".join(
         f"{from_rdflib(s)} {from_rdflib(p)} {from_rdflib(o)} _:path{number} .\n" for s, p, o in triples
@@ -218,7 +218,7 @@ def _shower(graph: KnowledgeGraph) -> Callable[[Any], str]:
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    """Lines of columns, as wide as in the first rows."""
+    """Yield lines of columns, as wide as in the first rows."""
     rows = iter(rows)
     first = list(islice(rows, _MEASURED))
     widths = [max(map(len, column)) for column in zip(head, *first, strict=True)]
@@ -227,11 +227,11 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[st
 
 
 def write(texts: Iterable[str], out: FilePath | None) -> None:
-    """To a file, or to standard output as long as somebody reads it."""
+    """Write to a file, or to standard output until its reader stops."""
     with output(out) as file:
         try:
             _write_all(texts, file)
-        except BrokenPipeError:  # nobody reads on, as after `| head`
+        except BrokenPipeError:  # the reader has stopped, as with `| head`
             silence_stdout()
 
 
@@ -240,6 +240,6 @@ def _write_all(texts: Iterable[str], file: IO[bytes]) -> None:
     for text in texts:
         if is_terminal:
             text = harmless(text)
-        # What the command line gave need not be UTF-8; this is how JSON writes such, too.
+        # Text of the command line need not be UTF-8; it is escaped as in JSON.
         file.write(text.encode(errors="backslashreplace"))
     file.flush()

@@ -21,13 +21,13 @@ from spaseq.paths.graph.names import local_name
 from spaseq.paths.graph.numbering import read_term
 from spaseq.terms.interop import from_rdflib
 
-#: So many nodes of one name are told.
+#: The most nodes of one name in a message.
 _CALLED: Final = 5
 
-#: So much of what cannot be read is shown.
+#: The most characters of unreadable text in a message.
 _SHOWN: Final = 60
 
-#: How a list of relation names begins, without a weight or with one; a path expression never does.
+#: The beginnings of a list of relation names, with a weight or without; no path expression begins so.
 _LISTS: Final = ('["', "[[")
 
 
@@ -47,7 +47,7 @@ def answer_retrieve(
     form: RetrieveFormat,
     out: Path | None,
 ) -> None:
-    """What ``spaseq.paths.retrieve`` finds; what it rejects or doubts goes to standard error."""
+    """Write the result of ``spaseq.paths.retrieve``; rejected or doubtful arguments go to standard error."""
     expressions = [_read(text) for text in written] + (_from_file(file) if file else [])
     if not expressions:
         raise UsageError("no expressions: give some, or a file of them with --expressions FILE")
@@ -93,7 +93,7 @@ def _no_topic(graph: KnowledgeGraph, topic: str, labels: Sequence[str]) -> str:
 
 
 def _ambiguous(graph: KnowledgeGraph, linked: Sequence[Candidate]) -> Iterator[str]:
-    """What to say of names that several nodes have."""
+    """Yield messages about names that several nodes have."""
     called: dict[str, list[Candidate]] = {}
     for candidate in linked:
         called.setdefault(key(candidate.label), []).append(candidate)
@@ -104,12 +104,12 @@ def _ambiguous(graph: KnowledgeGraph, linked: Sequence[Candidate]) -> Iterator[s
 
 
 def _read(text: str) -> Any:
-    """An expression as it is, or a list of relation names as JSON."""
+    """Return an expression as it is, or a list of relation names as JSON."""
     return _json(text, f"the expression {text}") if text.lstrip().startswith(_LISTS) else text
 
 
 def _from_file(file: str) -> list[Any]:
-    """The expressions of a file of JSON, ``-`` for standard input."""
+    """Return the expressions of a file of JSON, ``-`` for standard input."""
     if file == "-" and sys.stdin is None:
         raise UsageError("--expressions -: standard input is closed")
     try:

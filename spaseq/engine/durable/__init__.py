@@ -1,8 +1,9 @@
-"""State that outlives the process: what arrived, how far everything has come, in one SQLite file.
+"""State that outlives the process, in one SQLite file: what arrived, and what was delivered.
 
-``journal`` records what happens to an engine's queries, as bytes, ``store`` keeps it, and ``state``, which
-to read first, commits both; ``replay`` makes a new engine what the old one was, by doing the same once more,
-and reads sources on from where they were. ``horizon`` says what is no longer needed; ``outbox`` sends.
+``state`` commits it (open it first). ``journal`` records everything that happens to an engine's queries, as
+bytes; ``store`` is the file. ``replay`` restores a new engine by repeating it, and continues sources where
+they were. ``horizon`` says what is no longer needed; ``outbox`` sends matches with the commits; ``summary``
+describes a file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which queries a state can bring back, and what of the past each of them still needs."""
+"""Which queries a state can restore, and which past events each of them still needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from spaseq.patterns.expressions.walk import is_volatile, matching_calls
 
 
 def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:
-    """Why a query, beside others, needs all that came since it began; None if its window will do."""
+    """Return why a query, with others, needs all events since it began; None if those of its
+    window suffice.
+    """
     if not begins_anew(query):
         return None
     if query.register is not None:
@@ -30,20 +32,20 @@ def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:
 
 
 def unneeded(dispatcher: Dispatcher, kept: Sequence[Kept], now: Orders, gone: Set[int]) -> int:
-    """How many entries, of the first ones, no match to come can need; for queries that ``keeps`` lets go.
+    """Return how many of the first entries no later match can need; for queries where ``keeps`` is None.
 
-    ``now``: what the orders have come to; ``gone``: streams made by queries that are over.
+    ``now``: the current state of the orders; ``gone``: streams made by queries that are over.
     """
     of = {
         id(i): order for i, order in zip((i for i in dispatcher.stream_sets if i.members), now, strict=True)
     }
     since: dict[tuple[int, Clock], int] = {}
     counted: set[str] = set()
-    # Those who read what queries make come first: they say what those need, to make it again.
+    # Readers of derived streams first: they determine which derived events must be made again.
     for stream_set in sorted(dispatcher.stream_sets, key=lambda stream_set: -stream_set.layer):
         clock = stream_set.order.clock
         if not stream_set.is_live or clock is None:
-            continue  # it wants no events, or has none
+            continue  # it needs no events, or has none
         windows = [stream_window(q.pipeline.query.window, clock is Clock.TICKS, 0) for q in stream_set.live]
         order = of[id(stream_set)]
         if any(window.counted for window in windows):
@@ -60,21 +62,22 @@ def unneeded(dispatcher: Dispatcher, kept: Sequence[Kept], now: Orders, gone: Se
         if any(key in since and last >= since[key] for key, last in entry.reach.items()):
             break
         count += 1
-    # What is left must say how many events there had been, in the orders that there are.
+    # The next entry must say how many events each present order had released before.
     if count < len(kept) and _of(counted, kept[count].begun) != _of(counted, now):
         return 0
     return count
 
 
 def _of(streams: set[str], orders: Orders) -> set[int]:
-    """Those of some streams that say how many events they released."""
+    """Return the streams among these with counted released events."""
     return {order["first"] for order in orders if str(order["of"]) in streams and "position" in order}
 
 
 def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequence[StreamWindow]) -> int:
-    """From what time on events may count when an order had come to ``at``, or comes to later times.
+    """Return the time from which events may count for an order that was at ``at``, now or at later times.
 
-    A match that waits began a window ago, and what must not be, or be optional, before it, another before.
+    A waiting match began up to a window ago. A negation or optional element before it reaches back by another
+    one.
     """
     sizes = [window.size for window in windows if not window.counted]
     time = at - 2 * (max(sizes) + 1) if sizes else at
@@ -82,7 +85,7 @@ def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequen
 
 
 def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Iterable[StreamWindow]) -> int:
-    """The same of windows of EVENTS: what was released since the beginning of some entry is enough."""
+    """Do the same for windows of EVENTS: the events released since the beginning of some entry suffice."""
     sizes = [window.size for window in windows if window.counted]
     if not sizes:
         return at
@@ -98,7 +101,7 @@ def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: It
     return BEGINNING
 
 
-#: What gives something else when it is asked again, on which it may hang whether something matches.
+#: Functions with results that differ between calls, so that matches may differ.
 _UNREPEATABLE: Final = frozenset({"RAND", "UUID", "STRUUID", "NOW"})
 
 _LONGEST_NAME: Final = 4_096
@@ -111,7 +114,7 @@ UNREPEATED: Final = (
 
 
 def name_given(name: str | None) -> str:
-    """The name of a query. Raises ``EngineError`` if it is none."""
+    """Return the name of a query. Raises ``EngineError`` for an invalid name."""
     if name is None:
         raise EngineError("with a state a query needs a name, by which it is known after a restart: name=…")
     if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
@@ -122,7 +125,7 @@ def name_given(name: str | None) -> str:
 
 
 def every_given(every: int | timedelta | None) -> int | timedelta | None:
-    """How often is committed. Raises ``EngineError`` for what says nothing of that."""
+    """Return the commit interval. Raises ``EngineError`` for an invalid one."""
     is_count = isinstance(every, int) and not isinstance(every, bool) and every > 0
     if every is None or is_count or (isinstance(every, timedelta) and every >= timedelta(0)):
         return every

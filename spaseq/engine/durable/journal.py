@@ -1,4 +1,4 @@
-"""What happened, in order, and the bytes that it is kept as."""
+"""What happened to an engine, in order, and its form as bytes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from spaseq.terms.dictionary import Dictionary
 
 _COLUMNS: Final = ("stream", "graph", "s", "p", "o")
 
-#: What mostly rises, often by as much, is kept as its steps: that halves the file. They may overflow.
+#: Columns that mostly ascend, often in equal steps, are stored as differences, which may overflow: half the
+#: size.
 _STEPS: Final = ("graph", "ends", "time")
 
 
 @dataclass(slots=True)
 class Arrived:
-    """Events of a stream, the first of which has the arrival number ``first``; ``joins``: more may follow.
+    """Events of a stream; ``first`` is the arrival number of the first one; ``joins``: more may be appended.
 
-    ``next`` is the number that follows theirs.
+    ``next`` is the number after the last one.
     """
 
     stream: int
@@ -37,29 +38,29 @@ class Arrived:
         self.next = self.first + sum(map(len, self.batches))
 
     def join(self, batch: EventBatch) -> None:
-        """Take the events that follow."""
+        """Append the next events."""
         self.batches.append(batch)
         self.next += len(batch)
 
     @property
     def last(self) -> int:
-        """The time of the last one."""
+        """The time of the last event."""
         return int(self.batches[-1].time[-1])
 
     @property
     def clock(self) -> Clock:
-        """What their times count."""
+        """The clock of their times."""
         return self.batches[0].clock
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The queries went to their watermarks."""
+    """The queries advanced to their watermarks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """No event before a time will come, of a stream or of any."""
+    """A promise that no event before a time will come, of a stream or of any."""
 
     clock: Clock
     time: int
@@ -68,7 +69,7 @@ class Promised:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A stream holds the others back from now on, or does not any more."""
+    """A stream holds the others back from now on, or no longer."""
 
     stream: int
     holds: bool
@@ -76,28 +77,28 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The query of this number begins to see events."""
+    """The query of this number sees events from now on."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The query of this number is out."""
+    """The query of this number was removed."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A background graph has these triples from now on, as N-Triples; None: it is gone."""
+    """A background graph has these triples from now on, as N-Triples; None: it was removed."""
 
     graph: str
     triples: str | None
 
     @classmethod
     def of(cls, name: NamedNode, triples: Sequence[Triple] | None) -> Changed:
-        """A graph's new triples; blank nodes keep their labels."""
+        """Return a graph's new triples; blank nodes keep their labels."""
         if triples is None:
             return cls(name.value, None)
         text = serialize(triples, format=RdfFormat.N_TRIPLES)
@@ -105,7 +106,7 @@ class Changed:
         return cls(name.value, text.decode())
 
     def read(self) -> tuple[NamedNode, list[Triple] | None]:
-        """The graph's name, and its triples."""
+        """Return the graph's name, and its triples."""
         if self.triples is None:
             return NamedNode(self.graph), None
         return NamedNode(self.graph), [quad.triple for quad in parse(self.triples, RdfFormat.N_TRIPLES)]
@@ -113,13 +114,13 @@ class Changed:
 
 Happening = Arrived | Moved | Promised | Held | Registered | Cancelled | Changed
 
-#: JSON: what the engine's orders were before the first of an entry's happenings.
+#: JSON: the state of the engine's orders before the first happening of an entry.
 Orders = list[dict[str, Any]]
 
 
 def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictionary) -> bytes:
-    """The bytes of an entry."""
-    # Here, because compiled code takes a while to load.
+    """Return the bytes of an entry."""
+    # Imported here, because compiled code takes a while to load.
     from spaseq.chunks import numbered, pack, terms_out
 
     def iri(stream: int) -> str:
@@ -159,7 +160,9 @@ def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictiona
 
 
 def orders_of(data: bytes) -> Orders:
-    """What the orders were before an entry, without the rest of it. Raises EngineError if it is damaged."""
+    """Return the state of the orders before an entry, without the rest. Raises EngineError if it
+    is damaged.
+    """
     from spaseq.chunks import unpack_header, unpacking
 
     with unpacking():
@@ -168,7 +171,7 @@ def orders_of(data: bytes) -> Orders:
 
 
 def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
-    """What happened. Raises EngineError for bytes that are none of an entry's."""
+    """Return an entry's happenings. Raises EngineError for bytes that are not an entry."""
     from spaseq.chunks import unpack, unpacking
 
     header, arrays = unpack(data)
@@ -177,7 +180,7 @@ def decode(data: bytes, dictionary: Dictionary) -> list[Happening]:
 
 
 def _events(arrays: dict[str, npt.NDArray[Any]], dictionary: Dictionary) -> EventBatch:
-    """The events of an entry. Raises ValueError, or KeyError, for arrays that are none of an entry's."""
+    """Return the events of an entry. Raises ValueError, or KeyError, for arrays that are not an entry's."""
     from spaseq.chunks import check_shapes, chosen, terms_in
 
     for name in _STEPS:
@@ -200,7 +203,7 @@ def _events(arrays: dict[str, npt.NDArray[Any]], dictionary: Dictionary) -> Even
 def _happenings(
     header: Mapping[str, Any], batch: EventBatch | None, dictionary: Dictionary
 ) -> list[Happening]:
-    """What happened, as a header says; ``batch`` are the events of it."""
+    """Return the happenings of a header; ``batch`` has their events."""
     from spaseq.chunks import require
 
     happenings: list[Happening] = []
@@ -236,16 +239,16 @@ def _happenings(
     return happenings
 
 
-#: So many events make an entry whole. The last one, which is not, is written anew by each commit.
+#: The events of a complete entry. The last entry, which is incomplete, is rewritten by each commit.
 BLOCK: Final = 2_048
 
 
 @dataclass(slots=True)
 class Kept:
-    """An entry in the file, or on its way there.
+    """An entry in the file, or about to be written.
 
-    ``reach``: the latest times of its events. ``begun``: what the orders were before it. ``graphs``: the
-    background graphs that changed, as N-Triples; None for those that went.
+    ``reach``: the latest times of its events. ``begun``: the state of the orders before it. ``graphs``: the
+    background graphs that changed, as N-Triples; None for removed ones.
     """
 
     seq: int
@@ -255,7 +258,7 @@ class Kept:
     graphs: dict[str, str | None] = field(default_factory=dict)
 
     def saw(self, stream: int, batch: EventBatch) -> None:
-        """These events are in it."""
+        """Note that it contains these events."""
         key, last = (stream, batch.clock), int(batch.time.max())
         self.events += len(batch)
         self.reach[key] = max(self.reach.get(key, last), last)
@@ -269,7 +272,7 @@ class _Entry:
 
 
 class Journal:
-    """Takes down what happens. ``kept``: the entries there are, in order."""
+    """Records what happens. ``kept``: the entries, in order."""
 
     def __init__(
         self,
@@ -278,9 +281,9 @@ class Journal:
         joins: Callable[[], bool],
         mixes: Callable[[], bool],
     ) -> None:
-        """``orders`` is asked before an entry; ``joins``: whether nobody counts events one by one.
+        """``orders`` is called before an entry; ``joins``: whether events may be replayed in larger batches.
 
-        ``mixes``: whether others, that queries make, may come between simultaneous ones.
+        ``mixes``: whether derived events may come between simultaneous events.
         """
         self.kept: deque[Kept] = deque()
         self._dictionary = dictionary
@@ -290,36 +293,36 @@ class Journal:
         self._is_written = self._is_moved = True
 
     def known(self, kept: Kept) -> None:
-        """An entry is in the file."""
+        """Add an entry that is in the file."""
         self.kept.append(kept)
         self._open = _Entry(Kept(kept.seq + 1))
 
     @property
     def seq(self) -> int:
-        """The number of the entry that is not whole."""
+        """The number of the incomplete entry."""
         return self._open.kept.seq
 
     @property
     def unfinished(self) -> Kept:
-        """What it has so far."""
+        """The content so far of the incomplete entry."""
         return self._open.kept
 
-    # --- what happens -------------------------------------------------------------------------------
+    # --- recording ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Something is about to happen."""
+        """Record the state of the orders, if a new entry begins."""
         if not self._open.happenings:
             self._open.orders = self._open.kept.begun = self._orders()
         self._is_written = self._is_moved = False
 
     def arrived(self, stream: int, first: int, batch: EventBatch) -> None:
-        """Events came of a stream."""
+        """Record that events of a stream arrived."""
         entry = self._open
         entry.kept.saw(stream, batch)
         entry.happenings.append(Arrived(stream, first, [batch], self._joins()))
 
     def moved(self) -> None:
-        """The queries are to go to their watermarks."""
+        """Record that the queries advance to their watermarks."""
         if self._is_moved:
             return
         self.begin()
@@ -330,36 +333,36 @@ class Journal:
             self.close()
 
     def promised(self, clock: Clock, time: int, stream: int | None) -> None:
-        """No event before a time will come."""
+        """Record the promise that no event before a time will come."""
         self.begin()
         self._open.happenings.append(Promised(clock, time, stream))
 
     def held(self, stream: int, holds: bool) -> None:
-        """A stream holds the others back, or does not."""
+        """Record that a stream holds the others back, or no longer."""
         self.begin()
         self._open.happenings.append(Held(stream, holds))
 
     def registered(self, number: int) -> None:
-        """A query begins."""
+        """Record that a query begins."""
         self.begin()
         self._open.happenings.append(Registered(number))
 
     def cancelled(self, number: int) -> None:
-        """A query is out."""
+        """Record that a query was removed."""
         self.begin()
         self._open.happenings.append(Cancelled(number))
 
     def changed(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
-        """A background graph has other triples from now on; None: it is gone."""
+        """Record that a background graph has other triples from now on; None: it was removed."""
         what = Changed.of(name, triples)
         self.begin()
         self._open.happenings.append(what)
         self._open.kept.graphs[what.graph] = what.triples
 
     def _join(self) -> bool:
-        """Makes events that came one by one of one piece, if nothing was late, or came between them.
+        """Join events that came one by one, if nothing was late or came between them.
 
-        An event that does not conform to shapes came between them, too: it has a number, and no entry.
+        An event that does not conform to shapes counts as between: it has a number, and no entry.
         """
         happenings = self._open.happenings
         match happenings[-3:]:
@@ -379,7 +382,7 @@ class Journal:
     # --- entries ------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """The entry that is not whole is so now, if there is anything in it."""
+        """Complete the current entry, if it contains anything."""
         if self._open.happenings:
             self._whole.append(self._open)
             self.kept.append(self._open.kept)
@@ -391,7 +394,7 @@ class Journal:
         return sum(entry.kept.events for entry in self._whole) + self._open.kept.events
 
     def unwritten(self, first: int) -> list[tuple[int, int, bytes]]:
-        """The entries from ``first`` on that are to be written: their numbers, events and bytes."""
+        """Return the entries from ``first`` on that must be written: their numbers, events and bytes."""
         entries = [*self._whole, self._open] if self._open.happenings else self._whole
         return [
             (each.kept.seq, each.kept.events, encode(each.orders, each.happenings, self._dictionary))
@@ -400,7 +403,7 @@ class Journal:
         ]
 
     def written(self, first: int) -> None:
-        """They are in the file, and those before ``first`` are not."""
+        """Note that they are in the file, and that those before ``first`` were removed."""
         while self.kept and self.kept[0].seq < first:
             self.kept.popleft()
         self._whole, self._is_written = [], True

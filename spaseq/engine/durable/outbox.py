@@ -1,8 +1,8 @@
-"""Matches that go to a URL: a commit has them as records, and they are sent when it is made.
+"""Outboxes: matches go to a URL as records of a commit, which are sent when the commit is made.
 
-A record that was not committed is not sent, since the next engine finds it again; one that was is sent by
-this engine, or by the next. Into Kafka a transaction has records and how many came there in all, so that none
-comes twice; elsewhere those that were under way when a process was killed come again, with the same numbers.
+A record that was not committed is not sent, since the next engine finds its match again. A committed record
+is sent by this engine, or by the next. Kafka stores records and their total in one transaction, so that none
+arrives twice. Elsewhere, records in transit when a process is killed arrive again, with the same numbers.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
     from spaseq.engine.durable.store import Store
 
-#: So many bytes of records wait in memory for a commit; more of them wait in the state's file.
+#: At most this many bytes of records wait in memory for a commit; further records wait in the state's file.
 _IN_MEMORY: Final = 8 << 20
 
-#: So many records are sent at once, in one transaction.
+#: At most this many records are sent at once, in one transaction.
 _AT_ONCE: Final = 10_000
 
 
 class Outbox:
-    """What goes to a URL, with the commits of a state; a ``Sink``, for any thread.
+    """The records for a URL, sent with the commits of a state; a ``Sink``, for any thread.
 
-    ``delivered``: how many records are known to have come there, of this process. ``count``: how many there
-    are in all, those included that are part of no commit yet.
+    ``delivered``: how many records of this process are known to have arrived. ``count``: how many there are
+    in all, including records that are not committed yet.
     """
 
     def __init__(
         self, url: str, media: str, identity: str, store: Store, outputs: dict[str, int], lock: RLock
     ) -> None:
-        """Connects, and sends what the last engine could not. ``outputs``: what was committed, by name.
+        """Connect, and send what the last engine could not. ``outputs``: the committed numbers, by name.
 
-        Raises SourceError for what is wrong in the URL, SinkError if it does not take records, and
-        ``EngineError`` for a state whose records went elsewhere, or which is older than what came there.
+        Raises SourceError for an invalid URL, SinkError if it does not accept records, and ``EngineError``
+        for a state with records that went to another URL, or which is older than the records there.
         """
         address, _, _ = parse_address(url, sink=True)
-        #: What it is called among the outputs of a commit: the URL without credentials and options.
+        #: Its name among the outputs of a commit: the URL without credentials and options.
         self.name = str(address)
         self._store, self._lock = store, lock
         self.count = outputs.get(self.name, 0)
-        #: What was written and is not in the file, each with how many records are before it.
+        #: Records that are not in the file yet, each with the number of records before it.
         self.waiting: list[tuple[int, SinkRecord]] = []
         self._size = 0
         others = [name for name, count in outputs.items() if count and "://" in name and name != self.name]
@@ -70,12 +70,12 @@ class Outbox:
 
     @property
     def delivered(self) -> int:
-        """How many records are known to have come there, of this process."""
+        """How many records of this process are known to have arrived."""
         to = self._transactions or self._sink
         return 0 if to is None else to.delivered
 
     def write(self, records: Sequence[SinkRecord]) -> None:
-        """Gives records to the next commit, in their order."""
+        """Add records to the next commit, in their order."""
         with self._lock:
             for record in records:
                 self.waiting.append((self.count, record))
@@ -86,14 +86,16 @@ class Outbox:
                 self.written()
 
     def flush(self) -> None:
-        """Nothing: what was written goes with a commit."""
+        """Do nothing: records are sent with a commit."""
 
     def written(self) -> None:
-        """What waited is in the file."""
+        """Note that the waiting records are in the file."""
         self.waiting, self._size = [], 0
 
     def send(self) -> None:
-        """Sends what commits have. Raises SinkError; what did not come there is sent by the next commit."""
+        """Send committed records. Raises SinkError; records that did not arrive are sent by the
+        next commit.
+        """
         while found := self._store.records(_AT_ONCE):
             records, after = [record for _, record in found], found[-1][0] + 1
             if self._transactions is not None:
@@ -104,7 +106,7 @@ class Outbox:
             self._store.forget_records(before=after)
 
     def close(self) -> None:
-        """Ends the connection. What no commit has is not sent."""
+        """End the connection. Records that are not committed are not sent."""
         to = self._transactions or self._sink
         if to is not None:
             to.close()

@@ -1,4 +1,4 @@
-"""A new engine becomes what the last one was: what happened happens once more, and nobody hears of it."""
+"""Restore an engine: everything that happened is repeated, without delivering anything."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ from spaseq.sources.columns.table import Table
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 
-#: Registers a query that a state has; the number is when its first window began, if that counts.
+#: Registers a query of a state; the number is when its first window began, if that matters.
 Add = Callable[[syntax.Query, int | None], Handle]
 
-#: Told of a handle that is there: its query, and its rank in the engine, if it has one of its own.
+#: Called with a restored handle: its query, and its rank in the engine, if it has one of its own.
 Added = Callable[[Query, Handle, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What of an engine must be the same each time, as text."""
+    """The settings of an engine that must be the same each time, as text."""
 
     lateness: str
     matcher: str
 
     def meta(self) -> dict[str, str]:
-        """To be kept with the state."""
+        """Return the settings to store with the state."""
         return {"lateness": self.lateness, "matcher": self.matcher}
 
     def check(self, meta: Mapping[str, str], path: Path) -> None:
-        """Raises ``EngineError`` if the state is of an engine with others."""
+        """Raise ``EngineError`` if the state's engine had other settings."""
         for name, value in self.meta().items():
             if (before := meta.get(name, value)) != value:
                 raise EngineError(
@@ -72,7 +72,7 @@ class Settings:
 
 
 class Replay:
-    """What a state file says is done to an engine without queries."""
+    """Repeats what a state file has in an engine without queries."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Replay:
         self._is_warming = False
 
     def run(self, meta: Mapping[str, str]) -> None:
-        """Does all of it. Raises ``EngineError`` for what cannot be read, and what the queries raise."""
+        """Restore the engine. Raises ``EngineError`` for unreadable data, and what the queries raise."""
         mark = json.loads(meta["mark"]) if "mark" in meta else None
         entries = self._store.sizes()
         self._dispatcher.is_replayed = True
@@ -128,20 +128,20 @@ class Replay:
         self._dispatcher.events = int(meta.get("events", 0))
 
     def _orders(self, seq: int) -> Orders:
-        """What the orders were before an entry."""
+        """Return the state of the orders before an entry."""
         with self._naming(seq):
             return orders_of(self._store.entry(seq))
 
     @contextmanager
     def _naming(self, seq: int) -> Iterator[None]:
-        """Say in errors of which entry they are."""
+        """Name the entry in errors of the block."""
         try:
             yield
         except EngineError as error:
             raise EngineError(f"{self._store.path}: entry {seq}: {error}") from error
 
     def _redo(self, seq: int) -> None:
-        """Does what an entry says."""
+        """Repeat the happenings of an entry."""
         kept = Kept(seq, begun=self._orders(seq))
         with self._naming(seq):
             happenings = decode(self._store.entry(seq), self._dictionary)
@@ -165,7 +165,7 @@ class Replay:
                 dispatcher.promise(clock, time, stream)
             case Held(stream, holds):
                 dispatcher.hold(stream, holds)
-            # Those that are not known were cancelled before the mark.
+            # Unknown queries were cancelled before the mark.
             case Registered(number) if number in self._queries:
                 self._register(self._queries[number])
             case Cancelled(number) if number in self._handles:
@@ -201,9 +201,9 @@ class Replay:
     # --- from a mark on -----------------------------------------------------------------------------
 
     def _number(self, orders: Orders) -> None:
-        """Events that queries make have the numbers that they had when the orders were these.
+        """Give derived events the numbers that they had at this state of the orders.
 
-        Some were made of events that are not in the log any more.
+        Some were derived from events that are no longer in the log.
         """
         for order in orders:
             for iri, count in order.get("made", {}).items():
@@ -211,11 +211,11 @@ class Replay:
                 self._dispatcher.number(stream, max(count, self._dispatcher.arrived(stream)))
 
     def _count(self, orders: Orders) -> None:
-        """Windows of EVENTS count on from where they were when the orders were these.
+        """Let windows of EVENTS count on from this state of the orders.
 
-        At the mark a query had seen ``stats.events``, and its order was at ``of``; so many events fewer, as
-        the order was behind that. Of those that are not in the log any more some came after these: a number
-        that has gone further stays.
+        At the mark a query had seen ``stats.events``, and its order was at ``of``. It had seen fewer, by as
+        many events as the order was behind that. Some events that are no longer in the log came later: a
+        number that is higher already stays.
         """
         positions = {order["first"]: order["position"] for order in orders if "position" in order}
         counts = {
@@ -234,8 +234,8 @@ class Replay:
                 query.stream_set.before = position - query.stream_set.position
 
     def _restore(self, orders: Orders, first: int) -> None:
-        """The queries that began before the first entry, their orders as far as they had come."""
-        # Of each set of streams, the order that the newest query has its place in.
+        """Restore the queries that began before the first entry, with their orders in the state before it."""
+        # For each set of streams, the order of the newest query.
         places: dict[frozenset[int], int] = {}
         for query in self._queries.values():
             if query.entry >= first or query.number not in self._bases:
@@ -244,7 +244,7 @@ class Replay:
             streams = frozenset(self._dictionary.pin(declared.iri) for declared in prepared.streams)
             iris = sorted({declared.iri.value for declared in prepared.streams})
             alike = [i for i, o in enumerate(orders) if o["of"] == iris and o["first"] <= query.number]
-            if alike:  # if not, it was over
+            if alike:  # otherwise the query was over
                 place = max(alike, key=lambda i: int(orders[i]["first"]))
                 if streams in places and places[streams] != place:
                     self._place(streams, orders[places[streams]])
@@ -254,13 +254,13 @@ class Replay:
             self._place(streams, orders[place])
 
     def _place(self, streams: frozenset[int], order: Mapping[str, Any]) -> None:
-        """The newest queries of these streams are there: their order is as it was."""
+        """Restore the order of the newest queries of these streams."""
         stream_set = self._dispatcher.newest(streams)
         stream_set.order.restore(order)
         stream_set.is_fresh = order["fresh"]
 
     def _resume(self, orders: Orders) -> None:
-        """What is known was before the mark, when the orders were these; from now on it is new."""
+        """Treat matches before the mark as known; those from now on are new."""
         self._is_warming = False
         self._dispatcher.move()
         self._number(orders)
@@ -281,10 +281,10 @@ def _stats(base: Mapping[str, Any]) -> Stats:
 
 @dataclass(slots=True)
 class Position(Count):
-    """How far a source was read: good and bad events of what has an end, and the latest time.
+    """How far a source was read: good and bad events of a finite source, and the latest time.
 
-    ``live``: the place behind which a live source goes on, when it has come so far; ``followed``: how many
-    events came of that.
+    ``live``: the place after which a live source continues, if it has come so far; ``followed``: how many
+    events of the live source came.
     """
 
     location: str = ""
@@ -295,15 +295,15 @@ class Position(Count):
 
     @classmethod
     def of(cls, text: str) -> Position:
-        """What ``text`` gave."""
+        """Parse what ``text`` returned."""
         return cls(**json.loads(text))
 
     def text(self) -> str:
-        """As JSON."""
+        """Return the position as JSON."""
         return json.dumps(asdict(self))
 
     def goes_on(self, batch: EventBatch, live: Place | None) -> None:
-        """So many events more; ``live``: up to where, if they are of a live source."""
+        """Add the events of a batch; ``live``: the place after them in a live source."""
         if len(batch):
             newest = int(batch.time.max())
             self.newest = newest if self.newest is None else max(newest, self.newest)
@@ -315,20 +315,20 @@ class Position(Count):
 
 
 def where(location: Location) -> str:
-    """A source as a state names it, without credentials."""
+    """Return the name of a source in a state, without credentials."""
     if isinstance(location, LiveSource):
         return str(location.address)
     return str(location) if isinstance(location, str | Path) else "table"
 
 
 def position(known: dict[str, Position], stream: str, location: Location) -> Position:
-    """How far the source of a stream was read, of those that are ``known``.
+    """Return how far a stream's source was read; from ``known``, if it is there.
 
-    Raises ``EngineError`` for a source that cannot be read on, or was another kind of one.
+    Raises ``EngineError`` for a source that cannot be continued, or was of another kind.
     """
     check(location)
     found = known.setdefault(stream, Position(location=where(location)))
-    # A history is read to its end before its live source; what is live has no end.
+    # A history is read to its end before its live source, which has no end.
     if isinstance(location, LiveSource):
         is_other = found.live is None and bool(found.events) and not location.history
     else:
@@ -342,7 +342,7 @@ def position(known: dict[str, Position], stream: str, location: Location) -> Pos
 
 
 def check(location: Location) -> None:
-    """Raises ``EngineError`` for a source that cannot be read on by the next engine."""
+    """Raise ``EngineError`` for a source that the next engine cannot continue."""
     if isinstance(location, LiveSource):
         for past, _ in location.history:
             check(past)

@@ -1,4 +1,4 @@
-"""The state of an engine: what it does is taken down, committed, and done again by the next engine."""
+"""The state of an engine: everything is recorded, committed, and repeated by the next engine."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from spaseq.events import BEGINNING
 from spaseq.language import syntax
 from spaseq.terms.dictionary import Dictionary
 
-#: Between two commits by time, no more events than this wait in memory.
+#: At most this many events wait in memory between two commits by time.
 MOST: Final = 100_000
-#: So many events are to go for each query that is there, for the log to be cut: that says what all came to.
+#: The log is cut only if this many events per query can be removed: a cut records the state of all queries.
 PER_QUERY: Final = 4
 
 
@@ -48,33 +48,33 @@ class State:
         rejects: Rejects,
         dictionary: Dictionary,
     ) -> None:
-        """``every``: after so many events, or so long, a commit is due; None: never.
+        """``every``: the number of events, or the time, after which a commit is due; None: never.
 
-        Raises ``EngineError`` for a file that is none of a state, or in use.
+        Raises ``EngineError`` for a file that is not a state, or in use.
         """
         self.handles: dict[str, Handle] = {}
         self.positions: dict[str, Position] = {}
         self.outputs: dict[str, int] = {}
-        #: What goes to a URL with the commits, if something does.
+        #: The outbox, if there is one.
         self._outbox: Outbox | None = None
-        # By which it is known where its records go.
+        # Identifies the destination of its records.
         self._identity = uuid.uuid4().hex
-        #: Told, in the engine's turn, that all that happened is in the file.
+        #: Called in the engine's turn when everything that happened is in the file.
         self.on_commit: list[Callable[[], None]] = []
         self._every = every
         self._settings = settings
         self._dispatcher, self._rejects, self._dictionary = dispatcher, rejects, dictionary
         self._journal = Journal(dictionary, self._orders, self._joins, self._mixes)
-        # All queries whose registration is in an entry, or in the base; and their handles.
+        # All queries registered in an entry, or in the base; and their handles.
         self._queries: dict[int, Query] = {}
         self._of: dict[int, Handle] = {}
-        # By a query's rank in the engine its number, which is for life.
+        # By a query's rank in the engine, its permanent number.
         self._numbers: dict[int, int] = {}
         self._next = 0
         self._cancelled: set[int] = set()
-        # Queries that end by themselves, and count the events up to there.
+        # Queries that end by themselves, and count the events up to that point.
         self._ending: list[Handle] = []
-        # What the file has.
+        # The contents of the file.
         self._given: dict[int, int] = {}
         self._rejected: Mapping[tuple[str, str], int] = {}
         self._read: dict[str, str] = {}
@@ -85,9 +85,9 @@ class State:
         self.store = Store(path)
 
     def open(self, add: Add, tidy: Callable[[], None], change: Callable[[Changed], None]) -> None:
-        """Makes the engine what the last one was.
+        """Restore the last engine.
 
-        ``add`` registers a query there; ``tidy`` forgets old terms; ``change`` changes a background graph.
+        ``add`` registers a query; ``tidy`` forgets old terms; ``change`` changes a background graph.
         """
         self._meta = self.store.meta()
         self._identity = self._meta.get("id", self._identity)
@@ -108,7 +108,7 @@ class State:
         self.commit({})
 
     def close(self) -> None:
-        """Lets go of the file, and of where its records go."""
+        """Close the file and the outbox."""
         self._dispatcher.journal = None
         if self._outbox is not None:
             self._outbox.close()
@@ -125,13 +125,13 @@ class State:
     # --- queries ------------------------------------------------------------------------------------
 
     def register(self, name: str, query: syntax.Query, add: Callable[[], Handle]) -> Handle:
-        """A query begins."""
+        """Register a query with a name."""
         number, rank = self._next, self._dispatcher.registered
         self._journal.begin()
         self._numbers[rank] = number
         handle = add()
         if self._dispatcher.registered == rank:
-            del self._numbers[rank]  # it joined others
+            del self._numbers[rank]  # it joined a query set
         said = Query(number, name, query.text or str(query), self._journal.seq)
         self._journal.registered(number)
         self._next += 1
@@ -140,7 +140,7 @@ class State:
         return handle
 
     def _added(self, query: Query, handle: Handle, rank: int | None) -> None:
-        """A handle of a query is there; ``rank``: its place in the engine, if it has one of its own."""
+        """Note a new query's handle; ``rank``: its place in the engine, if it has one of its own."""
         if rank is not None:
             self._numbers[rank] = query.number
         self.handles[query.name] = handle
@@ -152,20 +152,20 @@ class State:
         handle.on_cancel = partial(self._cancel, query.number)
 
     def _joins(self) -> bool:
-        """Whether events that came one by one may come again all at once."""
+        """Return whether events that came one by one may be replayed in larger batches."""
         ending = self._ending
         while ending and ending[-1].is_over:
             ending.pop()
         return not ending
 
     def _mixes(self) -> bool:
-        """Whether a query reads a stream that others make, beside one that it may be made of."""
+        """Return whether a query reads a derived stream beside a stream that it may be derived from."""
         return any(
             stream_set.layer and len(stream_set.streams) > 1 for stream_set in self._dispatcher.stream_sets
         )
 
     def _cancel(self, number: int) -> None:
-        """A query is taken out."""
+        """Record that a query was removed."""
         if number in self._of and number not in self._cancelled:
             self._cancelled.add(number)
             if self._dispatcher.journal is not None:
@@ -178,7 +178,7 @@ class State:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a commit."""
+        """Whether a commit is due."""
         if isinstance(self._every, int):
             return self._dispatcher.events - self._events >= self._every
         if self._every is None:
@@ -187,7 +187,7 @@ class State:
         return passed >= self._every.total_seconds() or self._journal.events >= MOST
 
     def commit(self, outputs: Mapping[str, IO[Any]]) -> None:
-        """Writes all that happened since the last commit, in one transaction. See ``Engine.commit``."""
+        """Write everything since the last commit, in one transaction. See ``Engine.commit``."""
         journal, commit = self._journal, Commit()
         with self._rejects.still():
             rejects = self._rejects.counts
@@ -238,7 +238,7 @@ class State:
             told()
 
     def _mark(self) -> tuple[int, list[Query]] | None:
-        """From what entry on the past is needed, and what the queries have come to; None to leave all."""
+        """Return the first entry still needed, and the state of the queries; None to cut nothing."""
         live = {n: h for n, h in self._of.items() if n not in self._cancelled}
         if not all(handle.is_taken for handle in live.values()):
             return None
@@ -261,12 +261,12 @@ class State:
         ]
 
     def _gone(self) -> set[int]:
-        """The streams of queries that are over, which no events make again."""
+        """Return the streams of queries that are over, which a replay cannot derive again."""
         over = [handle.query.register for handle in self._of.values() if handle.is_over]
         return {self._dictionary.pin(made.iri) for made in over if made is not None}
 
     def _places(self) -> dict[int, tuple[int, int]]:
-        """Of the queries that are not over: their order, and how many events it has released."""
+        """Return, for the queries that are not over, their order and how many events it has released."""
         numbers = {id(handle): number for number, handle in self._of.items()}
         return {
             numbers[id(handle)]: (
@@ -281,7 +281,7 @@ class State:
     def _based(
         self, query: Query, handle: Handle, place: tuple[int, int] | None, since: Mapping[int, int]
     ) -> Query:
-        """What a query has come to. ``since``: of the orders, from what time on events are kept."""
+        """Return the state of a query. ``since``: by order, the time from which events are kept."""
         pipeline = handle.pipeline
         cuts = pipeline.answers.cuts if isinstance(pipeline, Pipeline) and place is not None else None
         counts = handle.query.window.unit == "EVENTS"
@@ -300,7 +300,7 @@ class State:
         return query
 
     def _orders(self) -> Orders:
-        """How far the orders of all queries have come; of each, its oldest query says which it is."""
+        """Return the state of all orders; each is identified by its oldest query."""
         return [
             {
                 "first": self._numbers[stream_set.members[0].rank],
@@ -319,7 +319,7 @@ class State:
 
 
 def _size(file: IO[Any]) -> int:
-    """How many bytes are in a file, and safe there."""
+    """Return a file's length in bytes, after making its content durable."""
     file.flush()
     os.fsync(file.fileno())
     return os.fstat(file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""The SQLite file of a state: one writer, one transaction a commit."""
+"""The SQLite file of a state: one writer, one transaction per commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from spaseq.connect.sinks import SinkRecord
 from spaseq.errors import EngineError
 
-#: No record has this number.
+#: Larger than the number of any record.
 _LAST: Final = 2**62
 
 
@@ -27,7 +27,7 @@ _LAST: Final = 2**62
 class Query:
     """A registered query. ``entry``: the number of the entry that has its registration.
 
-    ``given``: how many of its matches were taken. ``base``: what it had come to at the mark, as JSON.
+    ``given``: how many of its matches were taken. ``base``: its state at the mark, as JSON.
     """
 
     number: int
@@ -40,10 +40,10 @@ class Query:
 
 @dataclass(slots=True)
 class Commit:
-    """What one transaction changes."""
+    """The changes of one transaction."""
 
     entries: list[tuple[int, int, bytes]] = field(default_factory=list)
-    #: Entries before this one go.
+    #: Entries before this one are removed.
     first: int = 0
     queries: list[Query] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Commit:
     rejects: dict[tuple[str, str], int] = field(default_factory=dict)
     #: Background graphs as they were before the first entry, where they had changed.
     graphs: dict[str, str | None] = field(default_factory=dict)
-    #: What is to be sent, each with how many records are before it.
+    #: Records to send, each with the number of records before it.
     records: list[tuple[int, SinkRecord]] = field(default_factory=list)
 
 
@@ -62,7 +62,7 @@ class Store:
     """An open state file. Not for several threads at once: the engine's turn has the lock."""
 
     def __init__(self, path: str | Path) -> None:
-        """Opens a state file, or makes it. Raises ``EngineError`` for one in use, or that is none."""
+        """Open a state file, or create it. Raises ``EngineError`` for one in use, and for other files."""
         self.path = Path(path)
         self._lock = _locked(self.path)
         try:
@@ -73,12 +73,12 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         self._connection.close()
         self._lock.close()
 
     def commit(self, commit: Commit) -> None:
-        """Writes all of it, or nothing. Raises ``EngineError`` if it cannot be written, as on a full disk."""
+        """Write everything or nothing. Raises ``EngineError`` if it cannot be written, as on a full disk."""
         run = self._connection
         with _failing(self.path, "cannot be written"), _transaction(run):
             self._put("entry", commit.entries)
@@ -97,7 +97,7 @@ class Store:
             self._put_records(commit.records)
 
     def add_records(self, records: Iterable[tuple[int, SinkRecord]]) -> None:
-        """Writes records that are part of the next commit."""
+        """Write records that are part of the next commit."""
         with _failing(self.path, "cannot be written"), _transaction(self._connection):
             self._put_records(records)
 
@@ -105,58 +105,60 @@ class Store:
         self._put("record", ((seq, r.query, r.number, r.value) for seq, r in records))
 
     def _put(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Writes rows with their checksums, in place of those with the same keys."""
+        """Write rows with their checksums, in place of those with the same keys."""
         written = [sealed(table, row) for row in rows]
         if written:
             places = ", ".join("?" * len(written[0]))
             self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", written)
 
     def forget_records(self, *, before: int = 0, after: int | None = None) -> None:
-        """Takes out the records before a number, or from ``after`` on, if there are any."""
+        """Remove the records before a number, or from ``after`` on, if there are any."""
         ends = (before, _LAST if after is None else after)
         if self._all("SELECT 1 FROM record WHERE seq < ? OR seq >= ? LIMIT 1", ends):
             with _failing(self.path, "cannot be written"), _transaction(self._connection):
                 self._connection.execute("DELETE FROM record WHERE seq < ? OR seq >= ?", ends)
 
     def records(self, most: int) -> list[tuple[int, SinkRecord]]:
-        """The first records that are to be sent, each with how many are before it."""
+        """Return the first records to send, each with the number of records before it."""
         rows = self._all("SELECT seq, query, number, value FROM record ORDER BY seq LIMIT ?", (most,))
         return [(seq, SinkRecord(query, number, value)) for seq, query, number, value in rows]
 
-    # --- what is there ----------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     def meta(self) -> dict[str, str]:
-        """Values by name."""
+        """Return values by name."""
         return dict(self._all("SELECT key, value FROM meta"))
 
     def queries(self) -> list[Query]:
-        """The queries, in the order of registration."""
+        """Return the queries, in the order of registration."""
         text = "SELECT number, name, text, entry, given, base FROM query JOIN taken USING (number) ORDER BY 1"
         return [Query(*row) for row in self._all(text)]
 
     def sizes(self) -> list[tuple[int, int, int]]:
-        """Of each entry its number, and how many events and bytes it has."""
+        """Return the number of each entry, and how many events and bytes it has."""
         return list(self._all("SELECT seq, events, length(data) FROM entry ORDER BY seq"))
 
     def entry(self, seq: int) -> bytes:
-        """The bytes of an entry."""
+        """Return the bytes of an entry."""
         ((data,),) = self._all("SELECT data FROM entry WHERE seq = ?", (seq,))
         return bytes(data)
 
     def sources(self) -> dict[str, str]:
-        """How far each source was read, as JSON."""
+        """Return how far each source was read, as JSON."""
         return dict(self._all("SELECT stream, position FROM source"))
 
     def outputs(self) -> dict[str, int]:
-        """How long each output is."""
+        """Return the length of each output."""
         return dict(self._all("SELECT path, size FROM output"))
 
     def graphs(self) -> dict[str, str | None]:
-        """The background graphs that had changed before the first entry, as N-Triples; None: it is gone."""
+        """Return the background graphs that had changed before the first entry, as N-Triples;
+        None: removed.
+        """
         return dict(self._all("SELECT iri, triples FROM graph"))
 
     def rejects(self) -> dict[tuple[str, str], int]:
-        """How many events of a stream were bad, or late."""
+        """Return how many events of a stream were bad, or late."""
         return {(s, kind): count for s, kind, count in self._all("SELECT stream, kind, count FROM reject")}
 
     def _all(self, text: str, values: Iterable[Any] = ()) -> list[Any]:
@@ -165,7 +167,7 @@ class Store:
 
 
 def reading(path: str | Path) -> sqlite3.Connection:
-    """A connection that reads a state file, also one in use. Raises ``EngineError`` if it is none."""
+    """Return a connection for reading a state file, even in use. Raises ``EngineError`` for other files."""
     path = Path(path)
     if not path.exists():
         raise EngineError(f"{path}: no such state file (relative to {Path.cwd()})")
@@ -180,7 +182,7 @@ def reading(path: str | Path) -> sqlite3.Connection:
 
 
 def _locked(path: Path) -> sqlite3.Connection:
-    """What keeps others from the file as long as it is open, and as long as this process lives."""
+    """Return a lock on the file: until it is closed, and as long as this process lives."""
     lock = sqlite3.connect(f"{path}-lock", timeout=0, isolation_level=None, check_same_thread=False)
     try:
         lock.execute("BEGIN EXCLUSIVE")
@@ -216,7 +218,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _failing(path: Path, what: str) -> Iterator[None]:
-    """SQLite's errors as ``EngineError``, which names the file and what to do."""
+    """Convert SQLite's errors to ``EngineError``, which names the file and what to do."""
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # UnicodeDecodeError: of damaged tables
@@ -246,13 +248,13 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def changed(now: Mapping[Any, Any], before: Mapping[Any, Any]) -> dict[Any, Any]:
-    """What is new, or other than before."""
+    """Return the entries that are new or changed."""
     return {key: value for key, value in now.items() if before.get(key) != value}
 
 
-#: "SPSQ", by which SQLite files of this kind are known.
+#: "SPSQ", the application id of these SQLite files.
 APPLICATION: Final = 0x53505351
-#: The layout of the tables and of what is in them.
+#: The version of the tables and their contents.
 VERSION: Final = 6
 
 #: The tables. The last column of a row is the checksum of the others (``sealed``).
@@ -272,7 +274,7 @@ CREATE TABLE record (seq INTEGER PRIMARY KEY, query TEXT NOT NULL, number INTEGE
 CREATE TABLE graph (iri TEXT PRIMARY KEY, triples TEXT, checksum INTEGER NOT NULL) STRICT;
 """
 
-#: SQLite's errors (their lowest 8 bits) that are not about what is in a file.
+#: SQLite's errors (their lowest 8 bits) that do not concern a file's content.
 _ELSEWHERE: Final = frozenset(
     {
         sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
@@ -301,20 +303,20 @@ def damaged(path: Path, what: object) -> EngineError:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether a file is new: no tables, and no mark of what made it."""
+    """Return whether a file is new: no tables, and no application id."""
     asked = ("SELECT count(*) FROM sqlite_master", "PRAGMA application_id", "PRAGMA user_version")
     return not any(connection.execute(text).fetchone()[0] for text in asked)
 
 
 def check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise EngineError unless a file is a state of this layout, and everything in it is whole.
+    """Raise EngineError unless a file is an undamaged state of this version.
 
     Everything is read once; nothing is decoded.
     """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
-        raise EngineError(f"{path}: an SQLite file, but no state of spaseq's: name another file")
+        raise EngineError(f"{path}: an SQLite file, but not a state of spaseq: name another file")
     if version != VERSION:
         age = "a newer" if version > VERSION else "an older"
         raise EngineError(
@@ -331,7 +333,7 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _wrong(connection: sqlite3.Connection) -> Iterable[str]:
-    """What is wrong; the next thing can be asked for if nothing is."""
+    """Yield what is wrong, one problem at a time: continue only if nothing was yielded."""
     if _schema(connection) != _expected():
         yield "its tables are not those of a state"
     ((found,),) = connection.execute("PRAGMA integrity_check(1)")
@@ -357,10 +359,10 @@ def _expected() -> list[tuple[str, str, str, str]]:
         return _schema(connection)
 
 
-#: Bytes of the log's header, and of the header before each page.
+#: The bytes of the log's header, and of the header before each page.
 _HEADER: Final = 32
 _FRAME: Final = 24
-#: Sizes of pages: that of 65,536 bytes is written as 1.
+#: Page sizes; 65,536 bytes is written as 1.
 _LEAST: Final = 512
 _MOST: Final = 65_536
 
@@ -371,7 +373,9 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A page in the log. ``stored``: its sums over the log up to here; ``words``: what they are made of."""
+    """A page in the log. ``stored``: its checksum over the log so far; ``words``: the input of
+    the checksum.
+    """
 
     commits: bool
     salts: bytes
@@ -379,11 +383,11 @@ class _Frame:
     words: Words
 
     def sums(self, before: Sums) -> Sums:
-        """Return what should be stored, if these are the sums of what is before the frame."""
+        """Return the right checksum, given the checksum before the frame."""
         return _summed(self.words, before)
 
     def follows(self, before: Sums) -> bool:
-        """Whether the frame is whole, and was written after that."""
+        """Return whether the frame is undamaged, and was written after the preceding one."""
         return self.sums(before) == self.stored
 
 
@@ -409,7 +413,7 @@ def check_log(path: Path) -> None:
         before = frames[at].stored
         at += 1
     for frame, following in pairwise(frames[at:]):
-        # Frames with other salts are what is left of an older log in the same file.
+        # Frames with other salts belong to an older log in the same file.
         if (
             frame.commits
             and (following.salts == salts or not is_known)
@@ -420,7 +424,7 @@ def check_log(path: Path) -> None:
 
 
 def _frames(file: IO[bytes], size: int) -> Iterator[_Frame]:
-    """The frames of a log, behind its header."""
+    """Yield the frames of a log, behind its header."""
     if size < _LEAST or size & 7:
         return
     while len(data := file.read(_FRAME + size)) == _FRAME + size:
@@ -429,7 +433,7 @@ def _frames(file: IO[bytes], size: int) -> Iterator[_Frame]:
 
 
 def _words(data: bytes) -> Words:
-    """Words as the machine that wrote the log has them, which is of the kind that reads it."""
+    """Return words in the byte order of this machine, which also wrote the log."""
     return np.frombuffer(data, np.uint32).astype(np.uint64)
 
 
@@ -448,7 +452,7 @@ def _summed(words: Words, before: Sums) -> Sums:
 
 @cache
 def _powers(count: int) -> tuple[Words, Words, Words]:
-    """The powers of M from 0 to ``count``, ``((p, q), (q, r))`` each."""
+    """Return the powers of M from 0 to ``count``, ``((p, q), (q, r))`` each."""
     powers = [(1, 0, 1)]
     for _ in range(count):
         p, q, r = powers[-1]

@@ -1,4 +1,4 @@
-"""What a state file has in it, for people; and copies of it."""
+"""A description of a state file for people; and copies of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class QuerySummary:
 
 @dataclass(frozen=True, slots=True)
 class SourceSummary:
-    """A source: what was read of it, in good and bad events."""
+    """A source: how many good and bad events of it were read."""
 
     stream: str
     location: str
@@ -39,11 +39,11 @@ class SourceSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a state file has in it. ``size``: of the file in bytes, ``log_bytes`` of the events kept in it.
+    """The contents of a state file. ``size``: of the file in bytes, ``log_bytes`` of the events kept in it.
 
     ``events``: how many arrived in all, by stream in ``arrived``; ``kept``: how many of them the log has.
     ``outputs``: the lengths of output files in bytes, and how many records URLs got; ``bad`` and ``late``:
-    how many events were left out.
+    how many events were rejected.
     """
 
     path: str
@@ -63,13 +63,13 @@ _QUERIES: Final = "SELECT name, text, given FROM query JOIN taken USING (number)
 
 
 def summary(path: str | Path) -> Summary:
-    """What is in a state file, which may be in use. Raises ``EngineError`` if it is none."""
+    """Return the contents of a state file, which may be in use. Raises ``EngineError`` for other files."""
     path = Path(path)
     try:
         with closing(reading(path)) as connection:
             meta = dict(connection.execute("SELECT key, value FROM meta"))
             rows = list(connection.execute(_QUERIES))
-            # Of a name the newest query counts: those before it were replaced.
+            # The newest query of a name counts: it replaced those before.
             queries = {name: (text, given) for name, text, given in rows}
             sources = list(connection.execute("SELECT stream, position FROM source ORDER BY stream"))
             rejects = dict(connection.execute("SELECT kind = 'late', sum(count) FROM reject GROUP BY 1"))
@@ -111,7 +111,7 @@ def _prepared(text: str, name: str) -> Query | None:
 
 
 def copy(source: str | Path, target: str | Path) -> None:
-    """A consistent copy of a state file, which may be in use. Raises ``EngineError`` if there is a target."""
+    """Copy a state file consistently, even in use. Raises ``EngineError`` if the target exists."""
     target = Path(target)
     if target.exists():
         raise EngineError(f"{target} is there already: remove it, or name another file")

@@ -1,1 +1,7 @@
-"""Queries at work: order and lateness, groups of queries that share it, and the flow from batch to match."""
+"""Queries at work: events are ordered, each goes to the queries it concerns, and these make matches.
+
+``pipeline`` is one query (open it first), ``dispatcher`` all queries of an engine. ``reordering`` holds
+events until the watermark; ``stream_set`` and ``routes`` say which queries an event concerns. ``query_set``
+runs equal queries as one, with a ``subscription`` for each. ``jobs`` are the calls to make; ``answers`` apply
+LIMIT.
+"""

@@ -22,10 +22,10 @@ from spaseq.terms.dictionary import Dictionary
 
 
 class Answers:
-    """What a query makes of its matches.
+    """Turns a query's matches into its answers.
 
-    ``left``: how many rows its LIMIT leaves; ``is_over``: no more is wanted. ``is_warming``: the query is
-    brought back by its last events, and the matches of these were delivered before. ``cuts``: where its
+    ``left``: how many rows its LIMIT leaves; ``is_over``: no more answers are needed. ``is_warming``: the
+    query is being restored from its last events (their matches were delivered before). ``cuts``: where its
     partitions began anew, if that outlives the process. ``output``: the stream that it makes.
     """
 
@@ -38,7 +38,7 @@ class Answers:
         dictionary: Dictionary,
         end: Callable[[], None],
     ) -> None:
-        """``end`` is called when no more is wanted."""
+        """``end`` is called when no more answers are needed."""
         self.query, self._pattern, self._context, self._stats = query, pattern, context, stats
         self._dictionary, self._end = dictionary, end
         self.is_warming = False
@@ -60,36 +60,36 @@ class Answers:
         return self.left is not None or self._only_first
 
     def outlive(self) -> None:
-        """It is to be brought back by the events of its last windows."""
+        """Record what a restart needs to restore the query from the events of its last windows."""
         if begins_anew(self.query):
             self.cuts = Cuts(self._pattern, self._context.rank, self._dictionary)
 
     def warm(self, cuts: Sequence[Any]) -> None:
-        """Those events come, which it knows already; ``cuts`` as the last engine's ``cuts`` said."""
+        """Restore: the next events are known already; ``cuts`` are from the last engine."""
         self.is_warming = True
         if self.cuts is not None:
             self.cuts.restore(cuts)
 
     def resume(self, left: int | None) -> None:
-        """What comes from now on is its own; ``left`` as its LIMIT left it."""
+        """End restoring: matches from now on are new; ``left`` as its LIMIT left it."""
         self.is_warming, self.left = False, left
         if self.cuts is not None:
             self.cuts.records = True
 
     def derived(self) -> EventBatch | None:
-        """The events of REGISTER STREAM since the last call."""
+        """Return the events of REGISTER STREAM since the last call."""
         return self._derived.build() if self._derived is not None and len(self._derived) else None
 
     def drop(self) -> None:
-        """The query is over: forget what it has made."""
+        """Discard what the query has made: it is over."""
         self._derived, self.is_over = None, True
 
     def read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        """The answers of these matches."""
+        """Yield the answers of these matches."""
         clock = self.clock or Clock.INSTANTS
         if self.is_warming:
             for block in found:
-                if self.output is not None:  # others may read that
+                if self.output is not None:  # other queries may read it
                     for batch, _ in self._reader.batches(self.query, block, clock, None):
                         self._derive(self.output, batch)
             return
@@ -100,17 +100,17 @@ class Answers:
                 if len(batch) < len(wanted):
                     wanted = wanted.part(len(batch), len(wanted))
                 yield batch
-                self._dictionary.spending.restart()  # the caller's time is not the query's
+                self._dictionary.spending.restart()  # the caller's time does not count as the query's
                 if self.is_over:
                     return
 
     def _notice(self, block: Block, batch: MatchBatch, rows: int) -> None:
-        """Counts the matches of a batch, which are the first of a block, and derives events from them."""
+        """Count the matches of a batch, which are the first of a block, and derive events from them."""
         self._stats.matches += len(batch)
         self._stats.rows += rows
         shed = self._stats.shed
         if shed is not None and (shed.partial_matches or shed.events) and self._is_limited:
-            # Without a bound, those that were shed might have come first.
+            # Without a bound, shed matches might have come first.
             shed.doubtful += len(batch)
         if self.left is not None:
             self.left -= rows
@@ -118,14 +118,14 @@ class Answers:
             self.is_over = True
             self._end()
         skip = self.query.skip
-        if skip is not None and skip.gpm is not None:  # else no match has to be made for that
+        if skip is not None and skip.gpm is not None:  # otherwise no match has to be made for this count
             for i in range(len(batch)):
                 self._stats.unskipped += falls_back(skip, block[i], self._context.rank)
         if self.output is not None:
             self._derive(self.output, batch)
 
     def _derive(self, output: NamedNode, batch: MatchBatch) -> None:
-        """Makes events of matches."""
+        """Derive events from matches."""
         if not isinstance(self.query.form, Construct):
             return
         if self._derived is None:

@@ -1,8 +1,9 @@
 """Where the partitions of a query began anew, by CONSUME ANY or AFTER MATCH SKIP.
 
-Shown the events of the last windows alone, a new matcher may find a match that was none, and go on behind
-it. But nothing of a partition counts that is before the last place where it began anew; behind that no match
-was found. So the new one is not shown what might begin a match before that place, and comes to the same.
+A new matcher that sees only the events of the last windows may find a match that was none, and continue after
+it. But events of a partition before its last cut, where it began anew, cannot be in a match, and no match was
+found since. So after a restart the matcher is not shown events that might begin a match before the cut, and
+finds the same matches.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from spaseq.matching.nfa.skip.preference import Moment, Rank, resumed_at
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary, Term
 
-#: Of each stream the last event, as its time and number, that no match of the partition begins with.
+#: For each stream, the last event, as time and number, with which no match of the partition may begin.
 Cut = Mapping[int, tuple[int, int]]
 
-#: After every number of an event.
+#: Greater than every number of an event.
 _LAST: Final = 1 << 62
 
 
 def begins_anew(query: Query) -> bool:
-    """Whether matches decide where the next ones may begin."""
+    """Return whether matches decide where the next ones may begin."""
     skips = query.skip is not None and query.skip.mode is not SkipMode.TO_NEXT_EVENT
     return skips or query.consume is Consume.ANY
 
 
 def looks_behind(pattern: SequencePattern) -> str | None:
-    """Why a query that begins anew must see more than what may begin a match; None if it need not."""
+    """Return why a query that begins anew needs more than the events that may begin a match; None if not."""
     both = sorted(_negated(pattern.root).intersection(_positive(pattern.root)))
     if both:
         return f"what must be absent is looked for before the last match, too, and is what {both[0]} asks for"
@@ -60,10 +61,10 @@ def _positive(node: Node) -> Iterator[str]:
 
 
 class Cuts:
-    """Where the partitions of one query have begun anew. ``records``: what is found now counts."""
+    """The cuts of one query's partitions. ``records``: matches found from now on make cuts."""
 
     def __init__(self, pattern: SequencePattern, rank: Rank, dictionary: Dictionary) -> None:
-        """``rank``: the place of a stream in the order of IRIs."""
+        """``rank``: a stream's rank in the order of IRIs."""
         query = pattern.query
         self.records = True
         self._negated = _negated(pattern.root)
@@ -76,21 +77,21 @@ class Cuts:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids of the partitions' values."""
+        """Return the ids of the partitions' values."""
         return [np.array(list(self._of), dtype=np.int64)]
 
     # --- what happens -----------------------------------------------------------------------------
 
     def saw(self, stamp: Stamp) -> None:
-        """An event is processed."""
+        """Note that an event is processed."""
         self._newest[stamp.stream] = (stamp.time, stamp.n)
 
     def consumed(self, key: Key) -> None:
-        """All partial matches of a partition are gone."""
+        """Cut a partition: all its partial matches were removed."""
         self._put(key, dict(self._newest))
 
     def noticed(self, found: Iterable[Block], batch: EventBatch) -> Iterator[Block]:
-        """The matches that the events of a batch complete, which are processed then."""
+        """Yield the matches that the events of a batch complete, and cut their partitions."""
         for block in found:
             if self._skip is None and self.records:
                 self._consumed_by(block, batch)
@@ -99,7 +100,7 @@ class Cuts:
             self._newest[stream] = last
 
     def skipped(self, found: Iterable[Block]) -> Iterator[Block]:
-        """Matches as they are delivered."""
+        """Yield matches as they are delivered, and cut their partitions."""
         for block in found:
             if self._skip is not None and self.records:
                 for key, match in block:
@@ -107,7 +108,7 @@ class Cuts:
             yield block
 
     def _consumed_by(self, block: Block, batch: EventBatch) -> None:
-        """The last match of each partition ended those that were under way."""
+        """Cut each partition at its last match, which ended its partial matches."""
         seen = set()
         for i in range(len(block) - 1, -1, -1):
             key = block.key(i)
@@ -116,7 +117,7 @@ class Cuts:
                 self._put(key, self._newest | self._up_to(batch, _place(block[i], batch)))
 
     def _up_to(self, batch: EventBatch, last: int) -> dict[int, tuple[int, int]]:
-        """Of each stream the last event of a batch, up to one of them."""
+        """Return, for each stream, the last event of a batch up to one of its events."""
         found = {}
         for stream in self._streams:
             at = np.flatnonzero(batch.stream[: last + 1] == stream)
@@ -125,7 +126,7 @@ class Cuts:
         return found
 
     def _before(self, moment: Moment) -> Cut:
-        """All that is before a moment."""
+        """Return the cut just before a moment."""
         time, rank, number = map(int, moment[:3])
         is_behind = len(moment) > 3
         cut = {}
@@ -141,12 +142,12 @@ class Cuts:
         if not self.records:
             return
         self._of.pop(key, None)
-        self._of[key] = cut  # the newest ones are last
+        self._of[key] = cut  # the newest cuts are last
 
     # --- what outlives the process ----------------------------------------------------------------
 
     def state(self, since: int) -> list[list[Any]]:
-        """For ``restore``, as JSON: what is not before a time, from which on events are kept."""
+        """Return the state for ``restore``, as JSON: the cuts from a time on, since which events are kept."""
         self._of = {k: cut for k, cut in self._of.items() if max(time for time, _ in cut.values()) >= since}
         term = self._dictionary.term
         return [
@@ -155,7 +156,7 @@ class Cuts:
         ]
 
     def restore(self, state: Iterable[Any]) -> None:
-        """What the last engine's were. Nothing is recorded until ``records`` says so."""
+        """Restore the cuts of the last engine. Nothing is recorded until ``records`` is set."""
         self.records = False
         for values, cut in state:
             key = tuple(self._dictionary.pin(_term(value)) for value in values)
@@ -164,7 +165,7 @@ class Cuts:
             }
 
     def left(self, gpm: str, batch: EventBatch, solutions: Solutions) -> Solutions:
-        """Those of a GPM's solutions that a match may have from where its partition began anew."""
+        """Return the solutions of a GPM that a match after its partition's cut may have."""
         if gpm in self._negated or not len(solutions) or not self._of:
             return solutions
         if solutions.event is None:
@@ -182,14 +183,14 @@ class Cuts:
 
 
 def _place(match: Found, batch: EventBatch) -> int:
-    """The number of a match's last event in the batch that completed it."""
+    """Return the number of a match's last event in the batch that completed it."""
     last = match.last.stamp
     (at,) = np.flatnonzero((batch.stream == last.stream) & (batch.n == last.n))
     return int(at)
 
 
 def _of_each(solutions: Solutions, events: int) -> Solutions:
-    """Solutions that every event has, event by event."""
+    """Return solutions that are the same in every event, repeated event by event."""
     event = np.repeat(np.arange(events), len(solutions))
     return Solutions(
         len(event), event, {name: np.tile(ids, events) for name, ids in solutions.columns.items()}

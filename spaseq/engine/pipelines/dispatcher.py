@@ -1,4 +1,4 @@
-"""The queries of an engine, and what events and the passing of time do to them; one thread at a time."""
+"""The queries of an engine, and how events and time reach them; one thread at a time."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Dispatcher(Routes):
     """Registered queries, and how far their streams have come.
 
-    Those that read the same streams have their order and index in common: a ``StreamSet``. What is raised in
-    a query ends that query, and only that (inside an order, those that share it); what a callback raises is
-    collected where it is called. So an exception leaves each query either whole or over. An interrupt that is
-    noted leaves what was not begun in ``jobs``. ``events`` counts those that arrived.
+    Queries that read the same streams share an order and an index: a ``StreamSet``. An exception in a query
+    ends that query only (in an order, the queries that share it). Exceptions of callbacks are collected by
+    the delivery. So after an exception each query is either consistent or over. A noted interrupt leaves jobs
+    that have not begun in ``jobs``. ``events`` counts the arrived ones.
     """
 
     def __init__(
@@ -44,36 +44,37 @@ class Dispatcher(Routes):
     ) -> None:
         self.events = 0
         self._turn = turn
-        #: Told of all events as they arrive. It must not raise.
+        #: Called with all events as they arrive. It must not raise.
         self.seen: Callable[[EventBatch], None] | None = None
         super().__init__(dictionary, sharing, rejects, limits, lateness)
-        #: What must be done when things move on, besides what is stirred: what stream sets have released.
+        #: Work to do when time or events advance, besides stirred stream sets: the events released to
+        #: queries.
         self.jobs = self._no_jobs()
         #: Events of several streams that have waited, in order: ``move`` takes them first.
         self.arriving: Sequence[tuple[int, EventBatch]] = ()
-        #: What every event from outside has to conform to, if there is such a thing.
+        #: Shapes that every event from outside must conform to, if any.
         self.shapes: Shapes | None = None
-        #: What takes down all that happens, if somebody asked for that.
+        #: Records everything that happens, if there is a state.
         self.journal: Journal | None = None
 
     def _no_jobs(self) -> Jobs:
         return Jobs(self._dictionary, self._sharing, self._turn, self._is_alone, self._pass_on)
 
     def abort(self, interrupt: BaseException) -> None:
-        """End all queries, and forget what they had: something was interrupted in the middle."""
+        """End all queries and discard their memory: a call was interrupted in the middle."""
         self.jobs.fail([query for query in self.queries if not query.handle.is_over], interrupt)
         failed, self.jobs, self.arriving = self.jobs, self._no_jobs(), ()
         self.jobs.take_over(failed)
         self._clear()
 
     def unhold(self) -> None:
-        """No stream is read."""
+        """Hold nothing back: no stream is read."""
         held = {s for i in self.stream_sets for s, clock in i.order.clocks.items() if clock.holds}
         for stream in held.difference(self._makers):
             self.hold(stream, False)
 
     def arrive(self, stream: int, batch: EventBatch) -> None:
-        """Take events of a stream, and move on every query that they concern."""
+        """Let events of a stream arrive."""
         if not isinstance(batch, Single) or (readers := self._next(stream, batch)) is None:
             self.admit(stream, batch)
             return
@@ -91,7 +92,7 @@ class Dispatcher(Routes):
             self.jobs.take(jobs, event)
 
     def admit(self, stream: int, batch: EventBatch) -> EventBatch:
-        """The same; return the events that conform to the shapes, all if there are none.
+        """Return the events that conform to the shapes; the whole batch if there are none.
 
         An event that does not conform has an arrival number, so that the others keep theirs.
         """
@@ -121,7 +122,7 @@ class Dispatcher(Routes):
             return None
         several = len(readers) > 1
         for stream_set in readers:
-            # Of two of the same streams one may become a part of the other.
+            # Of two stream sets of the same streams, one may be merged into the other.
             if not stream_set.is_next(event.clock, event.at.time) or (
                 several and len(self._stream_sets[stream_set.streams]) > 1
             ):
@@ -129,7 +130,7 @@ class Dispatcher(Routes):
         return readers
 
     def enter(self, stream: int, batch: EventBatch) -> None:
-        """Takes events from outside; ``move`` says what becomes of them."""
+        """Take events from outside, without ``move``, which releases them."""
         journal, before = self.journal, self._arrivals[stream]
         if journal is None:
             self._take(stream, batch)
@@ -142,16 +143,16 @@ class Dispatcher(Routes):
                 journal.arrived(stream, before, batch)
 
     def number(self, stream: int, first: int) -> None:
-        """The next event of a stream has this arrival number."""
+        """Set the arrival number of a stream's next event."""
         self._arrivals[stream] = first
 
     @property
     def arrivals(self) -> Mapping[int, int]:
-        """How many events of each stream there were."""
+        """How many events of each stream have arrived."""
         return self._arrivals
 
     def move(self) -> None:
-        """Every query goes to its watermark, and what that completes is delivered."""
+        """Advance every query to its watermark, and deliver the matches."""
         jobs = self.jobs
         if self.arriving:
             self._take_waiting()
@@ -170,7 +171,7 @@ class Dispatcher(Routes):
                 self._merge(stream_set)
 
     def promise(self, clock: Clock, time: int, stream: int | None) -> None:
-        """No event before ``time`` will come, of a stream or of any that no query makes."""
+        """Promise that no event before ``time`` will come, of a stream or of all that no query makes."""
         if self.journal is not None:
             self.journal.promised(clock, time, stream)
         made = {s for s in self._makers if self._made_by(s)}
@@ -182,7 +183,7 @@ class Dispatcher(Routes):
         self.move()
 
     def hold(self, stream: int, holds: bool) -> None:
-        """A stream that is read holds the others back, one that has ended or is idle does not."""
+        """Let a stream hold the others back, while it is read, or no longer, when it has ended or is idle."""
         if self.journal is not None:
             self.journal.held(stream, holds)
         for stream_set in self._readers.get(stream, ()):
@@ -192,10 +193,10 @@ class Dispatcher(Routes):
             self._stirred[stream_set] = None
 
     def close(self) -> None:
-        """No event will come: every window ends."""
+        """End every window: no event will come."""
         self._closing = True
         self.jobs.work()
-        # Layer by layer: what queries make at the end is for others.
+        # Layer by layer: queries' last derived events are for other queries.
         for layer in sorted({stream_set.layer for stream_set in self.stream_sets}):
             stream_sets = [stream_set for stream_set in self.stream_sets if stream_set.layer == layer]
             self._release(stream_sets, last=True)
@@ -205,7 +206,7 @@ class Dispatcher(Routes):
     # --- inside -----------------------------------------------------------------------------------
 
     def _take(self, stream: int, batch: EventBatch) -> None:
-        """Hands a stream's events to the queries that read it; rejects what comes too late."""
+        """Pass a stream's events to the queries that read it, and reject late ones."""
         numbered = batch.renumber(self._arrivals[stream])
         readers = [stream_set for stream_set in self._readers.get(stream, ()) if stream_set.is_live]
         late: dict[int, tuple[int, Stamp | None]] = {}
@@ -225,7 +226,7 @@ class Dispatcher(Routes):
             try:
                 found = stream_set.order.add(numbered)
             except Exception as error:
-                # The others still get the event, and are moved on by the next one.
+                # The others still get the event; the next event advances them.
                 self.jobs.fail(stream_set.live, error)
                 continue
             stream_set.late += len(found)
@@ -244,13 +245,13 @@ class Dispatcher(Routes):
         return bool(self.arriving or self.jobs.queue)
 
     def _take_waiting(self) -> None:
-        """Hand on what has waited."""
+        """Process the events that have waited."""
         arriving, self.arriving = self.arriving, ()
         for stream, batch in arriving:
             self.enter(stream, batch)
 
     def _release(self, stream_sets: Iterable[StreamSet], *, last: bool = False) -> None:
-        """Lets queries have what the watermark has reached; ``last``: all that is left."""
+        """Release to queries the events that the watermark has reached; ``last``: all events left."""
         jobs = self.jobs
         for stream_set in stream_sets:
             try:
@@ -267,7 +268,7 @@ class Dispatcher(Routes):
         jobs.work()
 
     def _merge(self, stream_set: StreamSet) -> None:
-        """Makes one of two stream sets that have come to the same state."""
+        """Merge a stream set with another that has come to the same state."""
         alike, jobs = self._stream_sets.get(stream_set.streams, []), self.jobs
         for other in alike[1:]:
             if not alike[0].equals(other):
@@ -281,18 +282,18 @@ class Dispatcher(Routes):
                 for stream in other.order.clocks:
                     self._readers[stream].remove(other)
             except Exception as error:
-                # Some have a place in both.
+                # Some of these queries are already in the other one.
                 jobs.fail(moving, error)
                 raise
             if jobs.queue:
                 jobs.work()
 
     def _is_alone(self, query: Registered) -> bool:
-        """Whether the order of a query is the only one of its streams."""
+        """Return whether a query's order is the only one of its streams."""
         return len(self._stream_sets.get(query.stream_set.streams, ())) == 1
 
     def _pass_on(self, query: Registered, output: int) -> None:
-        """Gives the events of REGISTER STREAM to the queries that read that stream."""
+        """Pass the events of REGISTER STREAM to the queries that read that stream."""
         derived = query.pipeline.answers.derived()
         if derived is not None:
             self._take(output, derived)

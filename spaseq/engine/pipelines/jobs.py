@@ -1,7 +1,7 @@
-"""What queries are to do: jobs, which may wait until matches are read.
+"""Jobs: the calls of queries to be made, which may wait until matches are read.
 
-Of a few hundred events that were pushed, a query among many may have a few, and taking these costs as much as
-taking many: so they wait until they are enough to be worth it.
+One among many queries may be concerned by a few of some hundred pushed events. A few events cost it as much
+as many, so its job waits until there are enough events.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from spaseq.terms.dictionary import Dictionary
 if TYPE_CHECKING:
     from spaseq.matching.sharing.member import MemberGroup
 
-#: So many events of one query are worth a job.
+#: A job with this many events does not wait.
 ENOUGH: Final = 128
-#: So many events wait at most.
+#: The most events that wait.
 MOST: Final = 4_096
 
 
 class Jobs:
-    """Has queries go on, with events or with time alone; an error inside one ends that one.
+    """The jobs of queries, with events or with time alone; an error in a query ends that query.
 
-    A job stands in one place, from when it is added to when it is made. Once an interrupt is noted no
-    further one is made, and ``turn.is_behind`` says that some are left. ``is_asked``: somebody asks, and none
-    waits.
+    A job is in one place from being added to being run. After a noted interrupt no further job is run, and
+    ``turn.is_behind`` says that some are left. ``is_asked``: results are read, so that no job waits.
     """
 
     def __init__(
@@ -46,20 +45,20 @@ class Jobs:
         is_alone: Callable[[Registered], bool],
         pass_on: Callable[[Registered, int], None],
     ) -> None:
-        """``is_alone``: whether the order of a query is the only one of its streams, which may wait.
+        """``is_alone``: whether a query's order is the only one of its streams; only such a query may wait.
 
-        ``pass_on``: hands on what a query has made for a stream, to those who read that.
+        ``pass_on``: passes events that a query has made for a stream to the queries that read it.
         """
         self._sharing, self._turn, self._deferral = sharing, turn, turn.deferral
         self._is_alone = is_alone
         self._pass_on = pass_on
-        #: What each query is to do, in order; the one that has waited longest is first.
+        #: The jobs of each query, in order; the query that has waited longest is first.
         self.queue: dict[Registered, list[Job]] = {}
-        # Of these the queries that got something since they were last found to wait.
+        # The queries of these with new jobs since they were last found to wait.
         self._fresh: dict[Registered, None] = {}
-        # Those that have begun since anything was done.
+        # Queries that have begun since jobs were last run.
         self._begun: dict[Registered, None] = {}
-        # Queries with matches that their callbacks have perhaps not been given.
+        # Queries with matches that their callbacks may not have been given.
         self._unfinished: set[Registered] = set()
         self.is_asked = True
         #: The queries that have failed since ``failed`` was last asked.
@@ -73,29 +72,29 @@ class Jobs:
                 warn_within(message)
 
     def failed(self) -> list[Handle]:
-        """The queries that failed since this was last asked."""
+        """Return the queries that have failed since the last call."""
         failed, self.failures = self.failures, []
         return [each for handle in failed for each in handle.failed()]
 
     def take_over(self, other: Jobs) -> None:
-        """Tell of the queries that failed there."""
+        """Take over the failed queries of other jobs."""
         self.failures = other.failures
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Further jobs."""
+        """Add jobs."""
         for job in jobs:
             query = job.query
             self.queue.setdefault(query, []).append(job)
             self._fresh[query] = None
 
     def renumber(self, queries: Iterable[Registered], by: int) -> None:
-        """Shift the positions of jobs that an interrupt left, as their queries change the stream set."""
+        """Add to the positions of jobs that an interrupt has left: their queries change the stream set."""
         for query in queries:
             for job in self.queue.get(query, ()):
                 job.position += by
 
     def work(self) -> None:
-        """Makes the jobs that need not wait, by the order of queries."""
+        """Run the jobs that need not wait, in the order of queries."""
         joined: dict[tuple[int, ...], EventBatch] = {}
         due, begun, self._begun = self._due(), self._begun, {}
         if len(begun) > 1:
@@ -105,12 +104,12 @@ class Jobs:
             if self._deferral.is_due:
                 self._turn.is_behind = True
                 break
-        self._sharing.forget()  # what comes next may never ask, and would keep a whole batch
+        self._sharing.forget()  # queries may not run again soon, and would keep a whole batch
 
     def _prepare(self, begun: Iterable[Registered]) -> None:
-        """Prepares the queries whose first events these are; an error in one ends that.
+        """Prepare the queries that begin with these events; an error in one ends it.
 
-        One after the other, that takes half of what it takes between what each of them then does.
+        Preparing them one after the other takes half of the time of preparing each before its first events.
         """
         before: EventBatch | None = None
         for query in begun:
@@ -125,7 +124,7 @@ class Jobs:
             before = batch
 
     def _due(self) -> Sequence[Registered]:
-        """The queries that are to go on now."""
+        """Return the queries with jobs that must be run now."""
         queue = self.queue
         if self.is_asked:
             due = list(queue)
@@ -144,12 +143,12 @@ class Jobs:
         return sorted(due, key=_rank) if len(due) > 1 else due
 
     def _may_wait(self, query: Registered) -> bool:
-        """Whether a query need not go on until its matches are read."""
-        # Where there are several orders of the same streams, one may become a part of the other.
+        """Return whether a query's jobs may wait until its matches are read."""
+        # If there are several orders of the same streams, one may be merged into the other.
         return query.is_sparse and self._is_alone(query) and _size(self.queue[query]) < ENOUGH
 
     def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> None:
-        """Makes the jobs of a query; ``joined``: batches by those that they were made of."""
+        """Run the jobs of a query. ``joined``: joined batches, by the batches they are made of."""
         waiting = self.queue[query]
         if query in self._unfinished:
             self._unfinished.discard(query)
@@ -168,15 +167,15 @@ class Jobs:
         del self.queue[query]
 
     def begin(self, query: Registered, batch: EventBatch) -> None:
-        """The first of a query's events is there."""
+        """Begin a query with its first event."""
         try:
             query.pipeline.begin(batch)
             self._begun[query] = None
-        except Exception as error:  # of this query's window
+        except Exception as error:  # the window's start is out of range
             self.fail([query], error)
 
     def _leave(self, query: Registered) -> None:
-        """Deliver what a query has found with the next jobs: an interrupt was noted."""
+        """Leave a query's matches to the next jobs: an interrupt was noted."""
         self._unfinished.add(query)
         self.queue.setdefault(query, [])
         self._turn.is_behind = True
@@ -199,7 +198,7 @@ class Jobs:
             self.work()
 
     def _do(self, job: Job) -> None:
-        """A query goes on, with events or with time alone."""
+        """Run a job: a query goes on, with events or with time alone."""
         query, batch = job.query, job.batch
         pipeline, handle = query.pipeline, query.handle
         if batch is not None:
@@ -219,7 +218,7 @@ class Jobs:
             stream_set.waiting.pop(query, None)
 
     def _take(self, query: Registered, batch: EventBatch, position: int) -> None:
-        """A query takes events, the first of which is at a position of the stream set's."""
+        """Process a single event, which mostly completes nothing."""
         handle, pipeline = query.handle, query.pipeline
         if handle.is_over:
             return
@@ -239,9 +238,9 @@ class Jobs:
             self.warn_of_ill_typed(batch)
 
     def _see_together(self, group: MemberGroup, jobs: Sequence[Job], event: Single) -> Sequence[Job]:
-        """A group takes an event for all its members; return the jobs of those whose matches it completes.
+        """Process a single event in a group, for all members; add those with matches that it completes.
 
-        ``jobs``: of the members that it concerns.
+        ``queries``: the ones it concerns.
         """
         first = jobs[0].query
         assert first.member is not None
@@ -263,10 +262,12 @@ class Jobs:
         *,
         after_all: bool = False,
     ) -> None:
-        """``after_all``: what was found before must be complete, since these need another state."""
+        """Add matches. ``after_all``: earlier matches must be enumerated first, since these need a later
+        state.
+        """
         handle, before = query.handle, query.handle.error
         try:
-            # What feeds another query is part of it.
+            # The events that a query makes for another are part of its matches.
             made = query.output is not None
             handle.add(matches, all_at_once=made, after_all=after_all)
         finally:
@@ -274,15 +275,15 @@ class Jobs:
                 self.failures.append(handle)
 
     def fail(self, queries: Iterable[Registered], error: BaseException) -> None:
-        """Ends queries because of what was raised in the middle of an event."""
+        """End queries because of an exception during an event."""
         for query in queries:
             query.handle.fail(error)
             self.failures.append(query.handle)
-        # What they were about to find out of the batch in hand is of no use to others.
+        # Solutions for the current batch may be incomplete.
         self._sharing.forget()
 
     def close(self, query: Registered) -> None:
-        """Ends a query's last window."""
+        """End a query's last window."""
         if query.is_closed:
             return
         try:
@@ -297,7 +298,7 @@ class Jobs:
 
 
 def _group_of(jobs: Sequence[Job]) -> MemberGroup | None:
-    """Return the group that takes an event for all queries of some jobs, if one does."""
+    """Return the group that processes a single event for all of some queries, if there is one."""
     first = jobs[0].query.member
     group = None if first is None else first.group
     if group is None or not group.takes_alone:
@@ -318,7 +319,7 @@ def _size(jobs: list[Job]) -> int:
 
 
 def _joined(query: Registered, jobs: list[Job], known: dict[tuple[int, ...], EventBatch]) -> Job:
-    """Several jobs as one."""
+    """Return several jobs as one."""
     left = [job for job in jobs if job.batch is not None]
     if len(left) < 2:
         return left[0] if left else Job(query, None, 0)

@@ -1,4 +1,4 @@
-"""A query's graph patterns: events → their solutions, and counts of these."""
+"""A query's graph patterns: events → their solutions, and the counts of both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spaseq.terms.dictionary import Dictionary
 class Patterns:
     """The graph patterns of a query; ``stats`` has the counts.
 
-    ``streams``: those of each pattern, as ids; None for all of the query's.
+    ``streams``: of each pattern, as ids; None for all of the query's.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Patterns:
         *,
         make: Callable[[GpmPart], GpmAnswers] | None = None,
     ) -> None:
-        """``make`` gives what has a pattern's solutions, where that is not evaluated here."""
+        """``make`` returns the matcher of a pattern, if patterns are not evaluated here."""
         self._pattern = pattern
         self._stats = stats
         self._dictionary = dictionary
@@ -53,25 +53,27 @@ class Patterns:
         self.gpms: dict[str, GpmAnswers] = {
             name: self._make(part, kb) if make is None else make(part) for name, part in pattern.gpms.items()
         }
-        # Those whose solutions may have terms that neither the event nor the query has.
+        # Patterns with solutions that may have terms that are neither in the event nor in the query.
         self._computing = {
             name for name, part in pattern.gpms.items() if make is not None or _computes(part.gpm)
         }
 
     def _make(self, part: GpmPart, kb: KnowledgeBase) -> GpmAnswers:
-        """Return what evaluates a pattern."""
+        """Return the matcher of a pattern."""
         streams = frozenset(map(self._dictionary.intern, part.streams))
         return GpmEvaluator(part.gpm, part.stateless, self._dictionary, kb, streams, self._sharing)
 
     def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
-        """What an event must have for each of the GPMs, and of what streams it must be; None: of any."""
+        """Yield the triples that an event must have for each GPM, and the streams of such events;
+        None: any.
+        """
         every = frozenset(self._pattern.streams)
         for part in self._pattern.gpms.values():
             streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
             yield streams, needs(part.stateless, self._dictionary)
 
     def expect(self, matcher: Quick) -> bool:
-        """Return whether the matcher takes events that come alone."""
+        """Prepare the matcher for events one by one; return whether it can take them."""
         if self.gpms.keys() != set(matcher.gpms):
             return False
         asked = []
@@ -83,17 +85,17 @@ class Patterns:
         return matcher.expect(asked)
 
     def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
-        """The solutions of each pattern in a batch."""
+        """Return the solutions of each pattern in a batch."""
         return {name: gpm.evaluate(batch) for name, gpm in self.gpms.items()}
 
     def by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
-        """The same, by event."""
+        """Return the solutions of each pattern, by event."""
         return [(name, gpm.by_event(batch)) for name, gpm in self.gpms.items()]
 
     def _of_one(self, name: str, place: int, *, is_told: bool) -> PushedPattern | None:
-        """What a GPM asks of events that come alone; None if it cannot be asked so.
+        """Return what a GPM needs of single events; None if it cannot be evaluated for single events.
 
-        ``place``: its own among those that the matcher asks.
+        ``place``: its number among the GPMs that the matcher evaluates.
         """
         del place
         gpm = self.gpms[name]
@@ -102,7 +104,7 @@ class Patterns:
         return PushedPattern(gpm.names, gpm.number, gpm.of_one, gpm.join, gpm.streams, is_told)
 
     def count_singles(self, gpms: Sequence[str], counts: Counts | None) -> None:
-        """Count what patterns had in events that came alone."""
+        """Count what patterns had in single events."""
         if counts is not None:
             self._stats.relevant += counts.relevant
             for g, matched, rows in zip(gpms, counts.matched, counts.rows, strict=True):
@@ -140,7 +142,7 @@ class Patterns:
     def occurrences(
         self, batch: EventBatch, position: int, solutions: Sequence[tuple[str, ByEvent]]
     ) -> Iterator[Occurrence]:
-        """The events of a batch as runs see them, the first at a position; they are counted."""
+        """Yield the events of a batch as occurrences, the first at a position; they are counted."""
         witnesses = self._pattern.witnesses
         for name, found in solutions:
             if name not in witnesses:
@@ -180,12 +182,12 @@ class Computed:
         self._ids = ids
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids of those terms."""
+        """Return the ids of those terms."""
         return (self._ids,)
 
     @classmethod
     def of(cls, dictionary: Dictionary, found: Sequence[Mapping[int, Sequence[Solution]]]) -> Computed | None:
-        """What keeps the terms of these solutions, by event; None if there are none."""
+        """Return an object that keeps the terms of these solutions, by event; None if there are none."""
         if not found:
             return None
         ids = {t for events in found for rows in events.values() for row in rows for t in row.values()}
@@ -195,5 +197,5 @@ class Computed:
 
 
 def _computes(gpm: Gpm) -> bool:
-    """Whether a GPM's solutions may have terms that neither the event nor the query has."""
+    """Return whether a GPM's solutions may have terms that are neither in the event nor in the query."""
     return gpm.time is not None or any(isinstance(p, Bind | SubSelect) for p in patterns(gpm.pattern))

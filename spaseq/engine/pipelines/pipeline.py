@@ -57,15 +57,15 @@ if TYPE_CHECKING:
 
 
 class Pipeline:
-    """A query on its way through the engine.
+    """A query's path through the engine.
 
-    ``patterns`` give the solutions of events, the ``matcher`` makes matches of them, and ``answers`` what is
-    delivered; ``observation`` is for those that look at the events themselves. ``done``: no more is wanted.
-    ``position``: how many events came.
+    ``patterns`` give the solutions of events, the ``matcher`` makes matches of them, and ``answers`` makes
+    the results that are delivered; ``observation`` shows the events themselves to listeners. ``done``: no
+    more answers are needed. ``position``: how many events came.
 
     A host may replace three functions: ``read`` makes answers of matches, ``matchers`` makes matchers that
-    take event by event, and ``queries`` says how many queries these are. ``watcher`` is told of each event by
-    a matcher that takes event by event.
+    take event by event, and ``queries`` returns how many queries these are. ``watcher`` is called for each
+    event by a matcher that takes event by event.
     """
 
     def __init__(
@@ -108,12 +108,13 @@ class Pipeline:
         else:
             self._chosen = self._under(matcher, bound)
         self.matcher: Matcher | ByColumns | None = None
-        # The same, if it says at once that an event completes nothing; whether it takes single events.
+        # The matcher, if it can tell at once that a single event completes nothing; whether it takes single
+        # events.
         self._quick: Quick | None = None
         self._singly = False
-        #: What it is among those that share partial matches; None if it shares none.
+        #: The query's part of shared partial matches; None if it shares none.
         self.member: Member | None = None
-        #: Whether ``unread`` is read for matches; and that, if the matcher can leave them there.
+        #: Whether matches may stay unenumerated in ``unread``, which the matcher then fills.
         self.may_leave = False
         self.unread: Unread | None = None
         #: When the first window began.
@@ -122,7 +123,7 @@ class Pipeline:
         self._is_by_time = UNITS[query.window.unit] is not None
 
     def _under(self, matcher: str | None, bound: Bound) -> str:
-        """Return the matcher that keeps a bound, or says why it cannot."""
+        """Return a matcher that keeps a bound, or set why there is none."""
         bounded = under_bound(self.pattern, matcher, bound.policy)
         self.unkept = None if bounded.is_kept else bounded.reason
         if bounded.sheds:
@@ -132,19 +133,19 @@ class Pipeline:
         return bounded.name
 
     def _by_events(self, window: StreamWindow) -> Callable[[], PartitionMatcher]:
-        """Makes matchers that take event by event, one for each partition."""
+        """Return a function that makes matchers of single events, one for each partition."""
         return by_events(self._chosen, self.pattern, self.context, window)
 
-    # --- what it has come to ----------------------------------------------------------------------
+    # --- its state --------------------------------------------------------------------------------
 
     @property
     def sheds(self) -> bool:
-        """Whether it keeps its bounds by giving up matches."""
+        """Whether it keeps its bounds by shedding."""
         return self._bound is not None
 
     @property
     def stats(self) -> Stats:
-        """What it has seen and done."""
+        """The query's counts."""
         place = self.observation.place
         if place is not None:
             place.refresh(self._stats)
@@ -153,7 +154,7 @@ class Pipeline:
         return self._stats
 
     def count(self) -> None:
-        """Brings up to date what is counted now and then: events that came alone, what was given up, limits.
+        """Bring up to date what is counted rarely: single events, shed matches, use of limits.
 
         Must be called in the turn.
         """
@@ -163,7 +164,7 @@ class Pipeline:
         self._count_alone()
 
     def _count_alone(self) -> None:
-        """Counts the events that came alone so far."""
+        """Count the single events so far."""
         if self._quick is not None:
             self.patterns.count_singles(self._quick.gpms, self._quick.counts())
         elif self.member is not None and self.matcher is self.member:
@@ -176,7 +177,7 @@ class Pipeline:
         return self.answers.left
 
     def evidence(self) -> Evidence:
-        """What is known of the query, for a diagnosis."""
+        """Return the input of a diagnosis."""
         self.count()
         stats, sample = self.stats, self.observation.sample
         return Evidence(
@@ -194,34 +195,34 @@ class Pipeline:
         )
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
-        """Calls ``seen`` with the events that it takes from now on, which are all that there are."""
+        """Call ``seen`` with all events that the query takes from now on."""
         self.observation.follow(seen)
 
     def keep(self, events: int) -> None:
-        """Keeps so many of the events to come as a sample."""
+        """Keep this many of the next events as a sample."""
         self.observation.keep(events)
 
     def resume(self, left: int | None) -> None:
-        """What comes from now on is its own; ``left`` as its LIMIT left it."""
+        """End restoring: matches from now on are new; ``left`` as its LIMIT left it."""
         self.answers.resume(left)
 
-    # --- which events it is to be told of, and how -------------------------------------------------
+    # --- which events it needs ---------------------------------------------------------------------
 
     @property
     def attends(self) -> bool:
-        """Whether every event is for it, even one that no GPM has a solution in."""
+        """Whether it needs every event, even without a solution of any GPM."""
         return self._attends or self.observation.seen is not None
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it may be told that events follow each other at once that do not.
+        """Whether events between those it is given may be left out, as if these were adjacent.
 
-        That is for those that count no events, and see them by themselves.
+        True for matchers that neither count events nor need to know which are adjacent.
         """
         return self._is_by_time and (self.member is None or self.member.is_alone)
 
     def heeds(self, time: int, batch: EventBatch | None) -> bool:
-        """Whether it must be told that time has come to this, behind the events that it was given, if any."""
+        """Return whether it must be advanced to this time, after the events it was given, if any."""
         if self.member is not None and self.matcher is self.member:
             return self.waits
         quick = self._quick
@@ -232,11 +233,11 @@ class Pipeline:
 
     @property
     def keeps_time(self) -> bool:
-        """Whether each event that comes alone is for it, and brings it to the event's time."""
+        """Whether it needs each single event, and so is always at the event's time."""
         return self._attends and self.takes_alone
 
     def is_due(self, time: int) -> bool:
-        """Whether matches may have waited for this time; False if its own events tell it what time it is."""
+        """Return whether matches may wait for this time; False if its own events advance it."""
         quick = self._quick
         return quick is None or not self.takes_alone or (not self.keeps_time and quick.is_due(time))
 
@@ -260,17 +261,19 @@ class Pipeline:
 
     @property
     def together(self) -> Member | None:
-        """What it is in a group, if that takes single events for all, and nothing else must see them."""
+        """Its part of a group, if the group takes single events for all members, and nothing else must see
+        them.
+        """
         member, observation = self.member, self.observation
         is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         return member if is_plain and self.beginning is not None and self.output is None else None
 
     def sit(self, place: Place, sample: Sample) -> None:
-        """From now on it gets those events that concern it; ``place`` counts, and fills the ``sample``."""
+        """From now on take only the events that concern it; ``place`` counts, and fills the ``sample``."""
         self.observation.sit(place, sample)
 
     def share(self, cohort: Cohort) -> None:
-        """Shares partial matches with others that see the same events from the first."""
+        """Share partial matches with queries that see the same events from the first."""
         of, answers = self.patterns.gpms, self.answers
         gpms = {name: gpm for name, gpm in of.items() if isinstance(gpm, GpmEvaluator)}
         if (
@@ -278,9 +281,9 @@ class Pipeline:
             and (self._bound is None or shares_under(self.pattern, self._chosen, self._bound.policy))
             and self.beginning is None
             and not self.done
-            # Where it stands among the events is said again and again until it is new.
+            # While restoring, its position in the order of events changes.
             and not (answers.is_warming and not self._is_by_time)
-            # What it is not to be shown, where it began anew, is not said of the others.
+            # The events hidden before its cuts are not hidden from the others.
             and not (answers.is_warming and answers.cuts is not None)
             and len(gpms) == len(of)
         ):
@@ -293,24 +296,24 @@ class Pipeline:
     # --- events -----------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Has compiled code ready for events that come one by one: the first does not wait for it."""
+        """Load compiled code for single events now: the first event does not wait for it."""
         load(self._chosen, self.pattern)
 
     def begin(self, batch: EventBatch) -> None:
-        """The first event of its streams is there, and perhaps passed over."""
+        """Begin with the first event of its streams, which may be passed over."""
         ticks = batch.clock is Clock.TICKS
         if self.beginning is None:
             self.beginning = int(batch.time[0])
             if ticks and (hint := finer_ticks(self.query.window, self.beginning)):
                 warn_within(hint)
-        stream_window(self.query.window, ticks, self.beginning)  # or an error
+        stream_window(self.query.window, ticks, self.beginning)  # raises if it is out of range
         if self.member is not None:
             self.member.begin, self.member.ticks = self.beginning, ticks
 
     def prepare(self, batch: EventBatch, is_shared: bool) -> None:
-        """Makes its matcher, if these are its first events, and others have no part in it.
+        """Make its matcher, if these are its first events and no shared matcher has it.
 
-        ``is_shared``: others have the same events, of which so it is known what its GPMs have in them.
+        ``is_shared``: other queries have the same events, so that the solutions of its GPMs are kept.
         """
         if self.matcher is None and (self.member is None or self.member.is_alone):
             self._start(batch)
@@ -319,18 +322,18 @@ class Pipeline:
                 self.patterns.evaluate(batch)
 
     def process(self, batch: EventBatch, position: int | None = None) -> Iterator[MatchBatch]:
-        """Takes events in processing order; yields them as soon as their last event is there.
+        """Process events in processing order; yield their matches.
 
-        ``position``: how many came before, those that were passed over included.
+        ``position``: how many came before, including events that were passed over.
         """
         self._spending.restart()
         if self.member is not None and position is not None and self.beginning is not None:
-            # What these events are to the others cannot wait until this query's matches are read.
+            # Other queries' parts of these events cannot wait until this query's matches are read.
             self.member.see(batch, position, self.beginning)
         return self._process(batch, position)
 
     def take_one(self, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
-        """As ``process``, of one event; None if there is nothing to be looked for."""
+        """Do ``process`` for one event; None if there are no matches to enumerate."""
         self._spending.restart()
         if self.member is not None and not self.member.is_alone:
             return self._of_group(self.member, batch, position)
@@ -344,7 +347,7 @@ class Pipeline:
             found = self._take_large(quick, batch, position)
         else:
             if self._is_by_time:
-                # As ``is_sparse`` says; those that follow each other are kept together, by the hundred.
+                # As ``is_sparse`` allows; adjacent events are kept together, by the hundred.
                 position = self.position
             try:
                 found = quick.take_single(batch, position)
@@ -354,17 +357,17 @@ class Pipeline:
         return None if found is None else self._found(found)
 
     def _found(self, found: Fleeting) -> Iterator[MatchBatch]:
-        """What one event completed; what may be left is left."""
+        """Return the matches of one event; they may stay unenumerated."""
         return iter(()) if self.unread is not None else self.read(found)
 
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting:
-        """Takes one event by columns."""
+        """Take one event by columns."""
         solutions = self.patterns.evaluate(batch)
         self.patterns.count_solutions(batch, solutions)
         return quick.process(batch, position, solutions)
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
-        """As ``take_one``, of an event that is taken with other queries: they have looked at it together."""
+        """Do ``take_one`` for an event of a group: its queries have processed it together."""
         observation = self.observation
         is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         if not is_plain or self.beginning is None:
@@ -412,7 +415,7 @@ class Pipeline:
         return self.patterns.by_event(batch)
 
     def _join(self, member: Member) -> Member:
-        """Its matches come from others from now on."""
+        """Take matches from the shared matcher from now on."""
         if self.unread is not None and self.matcher is not member and is_enumerating(member):
             assert is_enumerating(self.matcher)
             cast("TecsMember", member).instead_of(self.matcher)
@@ -422,7 +425,7 @@ class Pipeline:
         return member
 
     def _by_columns(self, matcher: ByColumns, batch: EventBatch) -> Iterator[MatchBatch]:
-        """The same by the matcher that takes whole batches."""
+        """Yield the matches of a matcher that takes whole batches."""
         solutions, start, answers = self.patterns.evaluate(batch), self.position, self.answers
         self.position += len(batch)
         self.patterns.count_solutions(batch, solutions)
@@ -438,34 +441,36 @@ class Pipeline:
             yield from self.read(matcher.process(batch, start, solutions))
 
     def advance(self, time: int) -> Iterator[MatchBatch]:
-        """The watermark has come to ``time``: yields the matches that waited for it."""
+        """Advance the watermark to ``time``; yield the matches that waited for it."""
         self._stats.watermark = time
         if self.matcher is not None and not self.done:
             yield from self.read(in_blocks(self.matcher.advance(time)))
 
     def close(self) -> Iterator[MatchBatch]:
-        """No event will come any more: yields the matches that waited for the end of a window."""
+        """End the streams; yield the matches that waited for the end of a window."""
         if self.matcher is not None and not self.done:
             yield from self.read(in_blocks(self.matcher.close()))
 
     def settled(self, time: int) -> int:
-        """Up to what time all derived events are there, when the query's watermark is ``time``."""
+        """Return the time before which all derived events are there, when the query's watermark
+        is ``time``.
+        """
         return time if self.matcher is None else self.matcher.settled(time)
 
     # --- its end ----------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        """No more is wanted: LIMIT or ASK is answered."""
+        """Stop: LIMIT is reached or ASK is answered."""
         self.leave()
         self.done = True
 
     def leave(self) -> None:
-        """It is over: what comes is not counted."""
+        """End the query: later events are not counted."""
         if self._bound is not None and self._bound.pool is not None:
             self._bound.pool.leave(self._bound)
         if self.observation.place is not None:
             self.count()
-            stats = self.stats  # brought up to date
+            stats = self.stats  # up to date
             if self.member is not None:
                 self.member.leave(stats.events)
             self.observation.leave()
@@ -473,7 +478,7 @@ class Pipeline:
             self.matcher.end_shedding()
 
     def drop(self) -> None:
-        """Forgets all that is not yet a match: the query is over."""
+        """Free the partial matches: the query is over."""
         self.leave()
         if is_enumerating(self.member):
             self.member.drop()
@@ -502,7 +507,8 @@ class Pipeline:
         if is_quick(self.matcher) and self.observation.place is not None:
             self._quick = self.matcher
             self._singly = self.patterns.expect(self._quick)
-        # LIMIT and ASK are over as matches are looked for; EMIT compares those of an event while it is there.
+        # LIMIT and ASK end while matches are enumerated; EMIT compares the matches of an event while it is
+        # current.
         bounded = self.answers.ends or emitted(self.pattern) is not Emit.ALL
         if self.may_leave and not bounded and is_enumerating(self.matcher):
             self.unread = Unread(self.matcher, self.read)
@@ -510,5 +516,5 @@ class Pipeline:
 
 
 def _one() -> int:
-    """How many queries a pipeline computes."""
+    """Return how many queries a pipeline computes."""
     return 1

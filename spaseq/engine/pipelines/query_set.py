@@ -1,7 +1,7 @@
-"""Queries as one: equal ones, and those that differ in constants only, over a table of these.
+"""Query sets: equal queries, and queries that differ only in constants, run as one over a table of constants.
 
-Each query has a subscription. Where constants differ, the matcher has a partition for each set of them,
-before the partitions of the queries themselves; queries that have the same ones have it in common.
+Each query has a subscription. If constants differ, the matcher has a partition for each row of constants,
+above the partitions of the queries themselves. Queries with the same constants share a row.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ if TYPE_CHECKING:
     from spaseq.matching.tecs.reading import Portion
 
 
-#: So many matches are enumerated for all queries together, or so many for each set of constants.
+#: This many matches are enumerated for all queries together, or this many for each row of constants.
 _AT_ONCE: Final = MOST
 _EACH: Final = 1 << 8
 
 
 class Tally:
-    """What is counted of each row: relevant events, and of each GPM the events it matched, its solutions."""
+    """The counts of each row: relevant events, and for each GPM the events it matched and its solutions."""
 
     def __init__(self, gpms: Sequence[str], rows: int) -> None:
         self._rows = rows
         self._relevant = np.zeros(rows, dtype=np.int64)
         self._matched = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
         self._solutions = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
-        # The events of the batch in hand and the rows that they are relevant for, as one number.
+        # The events of the current batch and the rows that they are relevant for, each pair as one number.
         self._pairs: list[Ids] = []
 
     def count(self, gpm: str, events: Ids, rows: Ids) -> None:
-        """Counts what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
+        """Count what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
         if gpm in self._matched and len(rows):
             pairs = events * self._rows + rows
             self._add(self._solutions[gpm], rows)
@@ -71,41 +71,41 @@ class Tally:
             self._pairs.append(pairs)
 
     def settle(self) -> None:
-        """All GPMs were asked about the batch in hand."""
+        """Finish the current batch: all GPMs were evaluated."""
         if self._pairs:
             pairs = _distinct(np.concatenate(self._pairs)) if len(self._pairs) > 1 else self._pairs[0]
             self._add(self._relevant, pairs % self._rows)
             self._pairs = []
 
     def _add(self, counts: Ids, rows: Ids) -> None:
-        """Adds one to the counts of rows, as often as each is there."""
+        """Add to the counts of rows, 1 for each occurrence."""
         if len(rows) < len(counts):
             np.add.at(counts, rows, 1)
         else:
             counts += np.bincount(rows, minlength=len(counts))
 
     def relevant(self, row: int) -> int:
-        """How many events are relevant for a row."""
+        """Return how many events are relevant for a row."""
         self.settle()
         return int(self._relevant[row])
 
     def of(self, gpm: str, row: int) -> tuple[int, int]:
-        """How many events a GPM matched for a row, and with how many solutions."""
+        """Return how many events a GPM matched for a row, and with how many solutions."""
         return int(self._matched[gpm][row]), int(self._solutions[gpm][row])
 
 
 def _nothing() -> None:
-    """Where nobody is to be told."""
+    """Do nothing: there is no listener."""
 
 
 def _distinct(numbers: Ids) -> Ids:
-    """Each number once: ``np.unique`` looks for them by hashing, which takes several times as long."""
+    """Return the distinct numbers; ``np.unique`` hashes them, which is several times slower."""
     ordered = np.sort(numbers)
     return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))]
 
 
 class _Answers:
-    """A GPM's solutions for every row of the table; counts them."""
+    """A GPM's solutions for every row of the table, which are counted."""
 
     def __init__(self, gpm: TableGpm, name: str, tally: Tally) -> None:
         self._gpm = gpm
@@ -116,13 +116,13 @@ class _Answers:
         self.of_one, self.streams = gpm.of_one, gpm.streams
 
     def evaluate(self, batch: EventBatch) -> Solutions:
-        """The solutions of every event."""
+        """Return the solutions of every event."""
         solutions, rows = self._gpm.evaluate(batch)
         self._tally.count(self._name, solutions.events, rows)
         return solutions
 
     def by_event(self, batch: EventBatch) -> ByEvent:
-        """The same, by event."""
+        """Return the solutions by event."""
         return self.evaluate(batch).by_event()
 
 
@@ -150,7 +150,7 @@ class _TablePatterns(Patterns):
         return _Answers(gpm, part.name, self._tally)
 
     def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
-        """What an event must have for each of the GPMs, whatever its row."""
+        """Yield the triples that an event must have for each GPM, whatever the row."""
         every = frozenset(self._pattern.streams)
         for name, part in self._pattern.gpms.items():
             gpm = self.gpms[name]
@@ -159,17 +159,17 @@ class _TablePatterns(Patterns):
             yield streams, needs(gpm.core, self._dictionary)
 
     def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
-        """The solutions of each pattern in a batch."""
+        """Return the solutions of each pattern in a batch."""
         self._tally.settle()
         return super().evaluate(batch)
 
     def by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
-        """The same, by event."""
+        """Return the solutions of each pattern, by event."""
         self._tally.settle()
         return super().by_event(batch)
 
     def count_solutions(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
-        """Nothing: solutions are counted by row."""
+        """Do nothing: solutions are counted by row."""
 
     def _of_one(self, name: str, place: int, *, is_told: bool) -> PushedPattern | None:
         gpm = self.gpms[name]
@@ -180,7 +180,7 @@ class _TablePatterns(Patterns):
         member = of.names.index(self._table.member)
 
         def tell(events: Ids, values: Ids) -> None:
-            if place == 0:  # the first that is told of further events
+            if place == 0:  # the first one counts further events
                 self._tally.settle()
             self._tally.count(name, events, self._table.numbers_of(values[:, member]))
 
@@ -189,12 +189,12 @@ class _TablePatterns(Patterns):
 
 
 class QuerySet:
-    """Queries of one form, on their way through the engine together: their ``pipeline``.
+    """Queries of one form, run together by their ``pipeline``.
 
-    All queries of ``subscriptions`` begin with the same event. ``varying``: by their places, the constants
-    in which they differ, each query's in turn. What is found stands in ``found``, by row, until it is taken.
-    Where matches need not be enumerated at once, that is done for all queries together as long as they are
-    few. Of many, each query gets those that are its own, and enumerates them when somebody asks for them.
+    All queries of ``subscriptions`` begin with the same event. ``varying``: the constants in which they
+    differ, by their places, each query's in turn. Matches are in ``found``, by row, until they are taken. If
+    matches need not be enumerated at once, the query set enumerates them for all queries while they are few.
+    If they are many, each query gets its own matches, and enumerates them when they are read.
     """
 
     def __init__(
@@ -211,12 +211,12 @@ class QuerySet:
         self._template: QueryTemplate | None = template(query, [*varying]) if varying else None
         self._rows: dict[int, Row] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
-        #: The rows of which some query is perhaps to enumerate its matches itself.
+        #: The rows with queries that may have to enumerate their matches themselves.
         self.behind: set[int] = set()
         self.found: dict[int, list[Block]] = {}
-        # How many these are.
+        # The number of matches not taken yet.
         self._unhanded = 0
-        #: Called when they are so many that somebody is to take them before there are more.
+        #: Called when there are so many that they should be taken before more are found.
         self.on_many: Callable[[], None] = _nothing
         self._live = len(subscriptions)
         rows: list[list[Subscription]] = [[*subscriptions]]
@@ -240,16 +240,16 @@ class QuerySet:
             None,
             sharing,
             start=start,
-            # What a query may keep, as many times as there are queries that keep something of their own.
+            # The limits of one query, times the number of queries that have a row of their own.
             limits=limits.times(len(rows)),
             make_patterns=make_patterns,
-            # Who finds a match in the partition of a row gives it to those who have that row.
+            # Matches in a row's partition go to the queries that have the row.
             make_context=partial(Context, apart=0 if made is None else 1),
         )
         self.pipeline.read, self.pipeline.queries = self._read, lambda: self._live
         plain = normalise(query)
         self.reader = Reader(plain, Projector(plain, self.pipeline.context, dictionary), dictionary)
-        #: Whether rows are what is found, and all of it, and none is looked at to count something.
+        #: Whether rows are the whole answer, and no row is read in order to count something.
         self.is_plain = self.reader.projector.is_plain and not self.reader.projector.offset
         self.is_plain &= not isinstance(query.form, Ask)
         self.is_plain &= query.skip is None or query.skip.gpm is None
@@ -259,16 +259,16 @@ class QuerySet:
             for subscription in some:
                 subscription.sit(self, row)
 
-    # --- queries go -------------------------------------------------------------------------------
+    # --- leaving ----------------------------------------------------------------------------------
 
     @property
     def subscriptions(self) -> Iterator[Subscription]:
-        """Those of the queries that are not over."""
+        """The subscriptions that are not over."""
         for row in self._rows.values():
             yield from row.subscriptions
 
     def remove(self, row: Row, subscription: Subscription) -> None:
-        """A query wants no more."""
+        """Remove a query, which needs no more matches."""
         row.subscriptions.remove(subscription)
         self._live -= 1
         if not row.subscriptions:
@@ -279,7 +279,7 @@ class QuerySet:
             self.pipeline.drop()
 
     def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
-        """Calls ``seen``, too, with the events to come."""
+        """Call ``seen``, too, with the following events."""
         self._followers.append(seen)
         self.pipeline.follow(self._tell)
 
@@ -287,10 +287,10 @@ class QuerySet:
         for seen in self._followers:
             seen(batch)
 
-    # --- what is found ----------------------------------------------------------------------------
+    # --- matches -----------------------------------------------------------------------------------
 
     def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        """Put matches where their subscriptions find them, by the first part of their key."""
+        """Distribute matches to the rows of their queries, by the first part of their key."""
         pipeline = self.pipeline
         if pipeline.answers.is_warming:
             for _ in found:
@@ -316,12 +316,14 @@ class QuerySet:
 
     def _by_row(self, found: Iterable[Block]) -> Iterator[Iterable[tuple[int, Block]]]:
         if self._template is None:
-            # What those who read them make of them is made once.
+            # What several readers derive from a match is computed once.
             return (((0, block),) for block in (shared_by_all(found) if self._live > 1 else found))
         return shares_of_all(found)
 
     def _few(self, matcher: Enumerating, found: Iterable[Block]) -> Iterator[Block]:
-        """As many matches as are enumerated for all; who has to enumerate some gets all that come behind."""
+        """Yield the matches that are enumerated for all. A query with matches of its own also gets all later
+        ones.
+        """
         by_key, rows = self._template is not None, self._rows
         self.behind = {name for name in self.behind if name in rows and rows[name].is_behind}
         if self.behind:
@@ -335,7 +337,7 @@ class QuerySet:
                 return
 
     def _leave(self, portions: Iterable[tuple[int, Portion]]) -> None:
-        """Leaves it to queries to enumerate their matches."""
+        """Leave it to queries to enumerate their matches."""
         for name, portion in portions:
             row = self._rows.get(name)
             if row is not None:
@@ -345,7 +347,7 @@ class QuerySet:
                     subscription.leave_to(portion)
 
     def own(self, found: Iterable[Block]) -> Iterator[Block]:
-        """Matches of one row, without what says whose they are."""
+        """Yield matches of one row, without the row in their keys."""
         if self._template is None:
             yield from found
             return
@@ -354,7 +356,7 @@ class QuerySet:
                 yield from (part for _, part in parts)
 
     def take(self) -> list[tuple[Subscription, list[Block]]]:
-        """What was found since the last time, in the order in which the queries were registered."""
+        """Return what was found since the last time, in the order in which the queries were registered."""
         found, self.found, self._unhanded = self.found, {}, 0
         given = [
             (subscription, items)
@@ -366,15 +368,15 @@ class QuerySet:
 
     @property
     def clock(self) -> Clock:
-        """What times are in."""
+        """The clock of the queries' times."""
         return self.pipeline.answers.clock or Clock.INSTANTS
 
     def rank(self, stream: int) -> int:
-        """The place of a stream in the order of their IRIs."""
+        """Return a stream's rank in the order of IRIs."""
         return self.pipeline.context.rank(stream)
 
     def counted(self, row: Row, stats: Stats) -> None:
-        """Brings the counts of a query's own up to date."""
+        """Bring a query's own counts up to date."""
         stats.shared_with = self._live - 1
         if self._template is None:
             of = self.pipeline.stats

@@ -1,7 +1,7 @@
-"""From several streams to one: time order, the watermark, and what comes too late (semantics, 7).
+"""Merge several streams by time, with a watermark; find late events (semantics, 7).
 
-Times are exact over all 64 bits, so nothing here is a float: before any time and after all of them stand
-two integers that no event can have.
+Times are exact over all 64 bits, so nothing here is a float: two integers beyond the times of events stand
+for before and after all times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from spaseq.alone import Single, gathered
 from spaseq.events import BEGINNING, EARLIEST, END, LATEST, Clock, EventBatch, Ids, Stamp, concatenate
 
-#: Up to so many events that came alone and are held are looked at one by one.
+#: Up to this many held single events are handled one by one.
 _FEW: Final = 64
 
 _NONE: Final[Mapping[int, int]] = {}
@@ -28,9 +28,9 @@ class StreamClock:
     """How far one stream of a query has come.
 
     ``newest`` is the largest time seen; nothing before ``promised`` will come. A stream ``holds`` the others
-    back while the engine pulls it (or derives it) and it has neither ended nor gone idle; a stream
-    that is only pushed to does not. ``newest_n`` is the arrival number of the event whose time is ``newest``,
-    or -1 if that is not known.
+    back while the engine pulls it (or derives it) and it has neither ended nor gone idle; a stream that is
+    only pushed to does not. ``newest_n`` is the arrival number of the event with the time ``newest``, or -1
+    if that is unknown.
     """
 
     rank: int
@@ -41,9 +41,9 @@ class StreamClock:
 
 
 class Reordering:
-    """The events of one query's streams, held until its watermark reaches them.
+    """The events of one query's streams, held until the watermark reaches them.
 
-    ``clock`` is that of the first event, ``held`` how many events wait.
+    ``clock`` is the clock of the first event, ``held`` how many events wait.
     """
 
     def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
@@ -55,30 +55,31 @@ class Reordering:
         self._allowed = lateness
         self._lateness = 0
         self._least = EARLIEST
-        #: What had moved the watermark when the first late event of the last ``add`` came, if known.
+        #: The event that had moved the watermark when the first late event of the last ``add`` came, if
+        #: known.
         self.moved_by: Stamp | None = None
         self._waiting: list[EventBatch] = []
-        # Those made before the first event, whose clock they may be on.
+        # Promises made before the first event, on either clock.
         self._promises: list[tuple[Clock, int, Sequence[int]]] = []
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing is known of time yet: no event is late, on whatever clock it is."""
+        """Whether no time is known yet: no event is late, on either clock."""
         return self.clock is None and not self._promises
 
     @property
     def time(self) -> int | None:
-        """Up to where time is complete; None before anything is known of it."""
+        """The time up to which the streams are complete; None before any time is known."""
         return self.watermark if BEGINNING < self.watermark < END else None
 
     def reached(self, stream: int) -> int | None:
-        """Before what time no further event of a stream will be taken; None if that is not known."""
+        """Return the time before which events of a stream are late; None if unknown."""
         clock = self.clocks[stream]
         time = max(clock.newest - self._lateness, clock.promised)
         return time if EARLIEST <= time <= LATEST and clock.newest > BEGINNING else None
 
     def equals(self, other: Reordering) -> bool:
-        """Whether all events to come have the same fate in both, and both hold the same ones back."""
+        """Return whether both treat all future events alike, and hold the same events back."""
         return (
             self.clock is other.clock
             and self.watermark == other.watermark
@@ -89,7 +90,7 @@ class Reordering:
         )
 
     def state(self) -> dict[str, object]:
-        """How far it has come, for ``restore``, without the events that wait; its streams in their order."""
+        """Return the state for ``restore``, without the held events; streams in their order."""
         return {
             "clock": None if self.clock is None else self.clock.value,
             "watermark": self.watermark,
@@ -101,7 +102,7 @@ class Reordering:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Comes as far as another of the same streams had."""
+        """Restore the state of another one of the same streams."""
         if state["clock"] is not None:
             self.fits(Clock(state["clock"]))
         self.watermark = state["watermark"]
@@ -114,7 +115,7 @@ class Reordering:
         ]
 
     def fits(self, clock: Clock) -> bool:
-        """Whether times are on the clock of the query's other events; the first one decides it."""
+        """Return whether times are on the clock of the query's other events; the first event decides it."""
         if self.clock is None:
             self.clock = clock
             self._lateness = self._allowed // clock.unit
@@ -125,10 +126,10 @@ class Reordering:
         return clock is self.clock
 
     def add(self, batch: EventBatch) -> Mapping[int, int]:
-        """Takes events of one stream in arrival order.
+        """Add events of one stream in arrival order.
 
-        Returns the indices of those that are late, each with the watermark when it came: what is told of it
-        must not depend on what came with it.
+        Return the indices of late events, each with the watermark when it came: the message about an event
+        must not depend on its batch.
         """
         clock = self.clocks[int(batch.stream[0])]
         if len(batch) == 1:
@@ -136,7 +137,7 @@ class Reordering:
         time = batch.time
         first = min(max(clock.newest, EARLIEST), LATEST)
         seen = np.maximum.accumulate(np.concatenate(([first], time)))
-        # As unsigned numbers: the distance of two times may have 64 bits.
+        # As unsigned numbers: the distance of two times may need 64 bits.
         behind = seen[:-1].view(np.uint64) - time.view(np.uint64)
         late = (seen[:-1] > time) & (behind > self._lateness) | (time < clock.promised)
         others = self._others(clock)
@@ -156,7 +157,7 @@ class Reordering:
         return found
 
     def _moved_by(self, batch: EventBatch, before: int, watermark: int) -> Stamp | None:
-        """Return the event that had moved the watermark there before the ``before``-th event of a batch."""
+        """Return the event that had moved the watermark to its place before a batch's ``before``-th event."""
         time = watermark + self._lateness
         if EARLIEST <= time <= LATEST and len(at := np.flatnonzero(batch.time[:before] == time)):
             return batch.stamp(int(at[0]))
@@ -164,17 +165,17 @@ class Reordering:
         return next((Stamp(time, stream, c.newest_n) for stream, c in movers if c.newest_n >= 0), None)
 
     def is_next(self, clock: Clock, time: int) -> bool:
-        """Whether an event would be released at once: none is held, and it is not late."""
+        """Return whether an event would be released at once: none is held, and it is not late."""
         if self.held or self._lateness or self.clock is not clock or time < self.watermark:
             return False
-        # Where nobody holds the others back, the watermark is at what each has reached, or beyond.
+        # If no stream holds the others back, the watermark is what each has reached, or later.
         for of in self.clocks.values():  # noqa: SIM110  # each pushed event comes by here
             if of.holds or time < of.newest or time < of.promised:
                 return False
         return True
 
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
-        """The same, without arrays: an event that is pushed comes alone."""
+        """Do ``add`` for a single event, without arrays."""
         watermark = max(min(self._reached(clock), self._others(clock)), self.watermark)
         if time < watermark:
             self.moved_by = self._moved_by(batch, 0, watermark)
@@ -191,7 +192,9 @@ class Reordering:
             self.held += len(batch)
 
     def promise(self, clock: Clock, time: int, streams: Sequence[int]) -> None:
-        """No event of these streams will come before ``time``, if that is on the query's clock."""
+        """Promise that no event of these streams will come before ``time``, if that is on the
+        query's clock.
+        """
         if self.clock is None:
             self._promises.append((clock, time, streams))
         elif clock is self.clock:
@@ -199,7 +202,7 @@ class Reordering:
                 self.clocks[stream].promised = max(self.clocks[stream].promised, time)
 
     def release(self) -> EventBatch | None:
-        """The events that the watermark has reached, in order; moves the watermark."""
+        """Advance the watermark; return the events that it has reached, in order."""
         holding = [clock for clock in self.clocks.values() if clock.holds]
         if not holding and len(self.clocks) == len(self._waiting) == 1 and len(self._waiting[0]) == 1:
             return self._take_one()
@@ -208,11 +211,11 @@ class Reordering:
         else:
             reached = max(map(self._reached, self.clocks.values()))
         self.watermark = max(self.watermark, reached)
-        # While several streams are pulled, one may still bring events simultaneous with another's.
+        # While several streams are pulled, another may still bring events of the same time.
         return self._take(self.watermark - 1 if len(holding) > 1 else self.watermark)
 
     def _take_one(self) -> EventBatch | None:
-        """The only event that is held, if the watermark has reached it."""
+        """Return the only event that is held, if the watermark has reached it."""
         (clock,), (event,) = self.clocks.values(), self._waiting
         self.watermark = max(self.watermark, self._reached(clock))
         if event.time.item(0) > self.watermark:
@@ -221,24 +224,24 @@ class Reordering:
         return event
 
     def drain(self) -> EventBatch | None:
-        """All events that are held: their streams have ended."""
+        """Return all held events: their streams have ended."""
         return self._take(END)
 
     def _reached(self, clock: StreamClock) -> int:
-        """Up to where a stream's time is complete."""
+        """Return the time up to which a stream is complete."""
         if clock.newest == BEGINNING:
             return clock.promised
         return max(clock.newest - self._lateness, clock.promised, self._least)
 
     def _others(self, clock: StreamClock) -> int:
-        """How far the other streams let the watermark come while ``clock``'s events arrive."""
+        """Return how far the other streams let the watermark advance while events of ``clock`` arrive."""
         if len(self.clocks) == 1:
             return END
         others = (other for other in self.clocks.values() if other.holds and other is not clock)
         return min(map(self._reached, others), default=END)
 
     def _take(self, last: int) -> EventBatch | None:
-        """Those of the events that are held whose time is this at most, in order."""
+        """Return the held events up to a time, in order."""
         if not self._waiting:
             return None
         if len(self._waiting) == self.held <= _FEW and all(isinstance(b, Single) for b in self._waiting):
@@ -257,7 +260,7 @@ class Reordering:
         return taken if count else None
 
     def _take_few(self, held: Sequence[Single], last: int) -> EventBatch | None:
-        """The same of few that came alone, without arrays; what comes out alone stays so."""
+        """Do the same for a few single events, without arrays; a single result stays a single event."""
         due = [event for event in held if event.at.time <= last]
         if not due:
             return None
@@ -273,12 +276,12 @@ class Reordering:
 
 
 def _in_order(batch: EventBatch) -> bool:
-    """Whether events that stand as they arrived stand in order: those of one stream, no time going back."""
+    """Return whether events in arrival order are in time order: those of one stream with ascending times."""
     if len(batch) == 1:
         return True
     return bool((batch.time[1:] >= batch.time[:-1]).all() and (batch.stream == batch.stream[0]).all())
 
 
 def _same(left: EventBatch, right: EventBatch) -> bool:
-    """Whether two batches are of the same events, in the same order."""
+    """Return whether two batches are of the same events, in the same order."""
     return bool(np.array_equal(left.stream, right.stream) and np.array_equal(left.n, right.n))

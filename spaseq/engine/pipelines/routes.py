@@ -1,4 +1,4 @@
-"""Where an engine's queries stand: with which they share an order, who reads and who makes a stream."""
+"""The queries of an engine by streams: which share an order, which read a stream, which make one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary
 
-#: So many queries are not worth looking for those that are over.
+#: Queries that are over are removed only if there are more than this many.
 _SLACK: Final = 16
 
 
@@ -38,7 +38,7 @@ class Routes:
         lateness: timedelta = timedelta(0),
     ) -> None:
         self.queries: list[Registered] = []
-        #: Whether what happens is told to nobody, since it happened before.
+        #: Whether events are being replayed: nothing is reported.
         self.is_replayed = False
         self._dictionary = dictionary
         self._sharing = sharing
@@ -52,11 +52,11 @@ class Routes:
         # By form, the newest query that others may join.
         self._by_form: dict[tuple[object, ...], Registered] = {}
         self._elements = Elements()
-        # Those of the same streams, the one that new queries may join last.
+        # By streams, their stream sets; the last one is the one that new queries may join.
         self._stream_sets: dict[frozenset[int], list[StreamSet]] = {}
         self._readers: dict[int, list[StreamSet]] = {}
         self._makers: dict[int, list[Registered]] = {}
-        # Those that must be looked at when things move on.
+        # Stream sets to look at when events or time advance.
         self._stirred: dict[StreamSet, None] = {}
         self._closing = False
 
@@ -68,7 +68,7 @@ class Routes:
 
     @property
     def is_over(self) -> bool:
-        """Whether no query wants any more."""
+        """Whether all queries are over."""
         return bool(self.queries) and all(q.handle.is_over for q in self.queries)
 
     @property
@@ -78,21 +78,23 @@ class Routes:
 
     @property
     def stream_sets(self) -> Iterator[StreamSet]:
-        """The orders of all queries."""
+        """The stream sets of all queries."""
         for alike in self._stream_sets.values():
             yield from alike
 
     @property
     def registered(self) -> int:
-        """How many places queries have been given."""
+        """How many queries have been registered."""
         return self._registered
 
     def newest(self, streams: frozenset[int]) -> StreamSet:
-        """The order of the newest query of these streams."""
+        """Return the stream set of the newest query of these streams."""
         return self._stream_sets[streams][-1]
 
     def streams(self) -> dict[int, tuple[Clock | None, int | None]]:
-        """The streams that came or are read, each with its clock and how far it has come; None if unknown."""
+        """Return the streams that arrived or are read, with their clock and how far they have come; None:
+        unknown.
+        """
         found: dict[int, tuple[Clock | None, int | None]] = dict.fromkeys(self._arrivals, (None, None))
         for stream, stream_sets in self._readers.items():
             orders = [stream_set.order for stream_set in stream_sets]
@@ -103,13 +105,13 @@ class Routes:
         return found
 
     def arrived(self, stream: int) -> int:
-        """How many events of a stream there were."""
+        """Return how many events of a stream have arrived."""
         return self._arrivals[stream]
 
     # --- what happens ---------------------------------------------------------------------------
 
     def is_smooth(self, stream: int, clock: Clock, time: int) -> bool:
-        """Whether an event would arrive without anybody being told: not the first, nor one that is late."""
+        """Return whether an event would arrive without a report: it is neither the first one nor late."""
         readers = self._readers.get(stream)
         if readers is None:
             return stream in self._unread
@@ -121,12 +123,12 @@ class Routes:
         return True
 
     def is_new(self, stream: int) -> bool:
-        """Whether who reads a stream has had no event of any."""
+        """Return whether the readers of a stream have had no event of any stream."""
         readers = self._readers.get(stream, ())
         return bool(readers) and all(stream_set.order.is_new for stream_set in readers)
 
     def subscribers(self, key: tuple[object, ...], kb: KnowledgeBase) -> Subscribers | None:
-        """Where a query of this form may join others that have seen nothing yet either."""
+        """Return the subscribers of this form that have seen no event, which a new query may join."""
         first = self._by_form.get(key)
         if (
             first is None
@@ -149,10 +151,10 @@ class Routes:
         return first.handle
 
     def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
-        """One query more; those that are over go, whenever they may be many.
+        """Add a query; remove finished ones, whenever they may be many.
 
-        ``key``: that of its form, if others of the same may run as one with it. Who is interrupted here
-        cancels the handle, and has ``prune`` take out what is already there of the query.
+        ``key``: its form's, if it may run in a query set with others of this form. After an interrupt here,
+        the caller cancels the handle, and calls ``prune`` to remove what was already added of the query.
         """
         if len(self.queries) >= self._worth_pruning:
             self.prune()
@@ -174,7 +176,7 @@ class Routes:
                     stream_set.layer = self._layer(stream_set)
 
     def _place(self, query: Registered) -> StreamSet:
-        """Where a new query stands: with those that have seen nothing yet either."""
+        """Return the stream set of a new query, shared with queries that have seen no event either."""
         alike = self._stream_sets.setdefault(frozenset(query.streams), [])
         if not alike or not alike[-1].is_fresh:
             stream_set = StreamSet(query.streams, self._lateness, self._elements)
@@ -186,7 +188,7 @@ class Routes:
         return alike[-1]
 
     def prune(self) -> None:
-        """Forgets the queries that are over, wherever they stand, however far they had come there."""
+        """Remove all queries that are over, also those added partially."""
         self.queries = [q for q in self.queries if not q.handle.is_over]
         self._by_form = {key: query for key, query in self._by_form.items() if query.stream_set.is_fresh}
         self._worth_pruning = max(_SLACK, 2 * len(self.queries))
@@ -204,11 +206,11 @@ class Routes:
         self._makers = {stream: of for stream, of in makers.items() if of}
 
     def _made_by(self, stream: int) -> list[Registered]:
-        """The queries that make a stream by REGISTER STREAM."""
+        """Return the queries that make a stream by REGISTER STREAM."""
         return [q for q in self._makers.get(stream, ()) if not q.handle.is_over]
 
     def _check_loop(self, query: Registered, output: int) -> None:
-        """EngineError if what a query makes would come back to it."""
+        """Raise EngineError if the query would read its own output."""
         seen: set[int] = set()
         asked = list(query.streams)
         while asked:
@@ -220,12 +222,12 @@ class Routes:
                 asked += [read for maker in self._made_by(stream) for read in maker.streams]
 
     def _layer(self, stream_set: StreamSet) -> int:
-        """One more than those of the stream sets whose queries make what this one reads."""
+        """Return the layer of a stream set: one above the stream sets of queries that make its streams."""
         makers = [q for stream in stream_set.order.clocks for q in self._made_by(stream)]
         return 1 + max((self._layer(q.stream_set) for q in makers), default=-1)
 
     def _advance_stream(self, output: int) -> None:
-        """How far a stream has come that queries make, for those who read it."""
+        """Advance a stream that queries make, for its readers."""
         makers = [q.settled for q in self._made_by(output)]
         for reader in self._readers.get(output, ()):
             clock = reader.order.clocks[output]
@@ -235,7 +237,7 @@ class Routes:
                 self._stirred[reader] = None
 
     def _let_go(self) -> None:
-        """A stream that no query makes any more holds no other back."""
+        """Stop streams from holding others back if no query makes them any more."""
         for stream, makers in list(self._makers.items()):
             if any(q.handle.is_over for q in makers):
                 self._makers[stream] = self._made_by(stream)
@@ -243,7 +245,7 @@ class Routes:
                 if not self._makers[stream]:
                     del self._makers[stream]
 
-    # --- streams that nobody reads, or that are told otherwise ---------------------------------
+    # --- streams that no query reads, or events that are reported otherwise ------------------------
 
     def _reject_clock(self, batch: EventBatch, stream_set: StreamSet) -> None:
         if self.is_replayed:
@@ -254,7 +256,7 @@ class Routes:
     def _warn_unread(self, stream: int) -> None:
         if stream in self._unread or stream in self._readers:
             return
-        if stream in self._makers:  # nobody has to read what REGISTER STREAM makes
+        if stream in self._makers:  # a stream of REGISTER STREAM need not be read
             return
         self._unread.add(stream)
         if self.is_replayed:

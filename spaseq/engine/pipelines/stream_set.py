@@ -1,4 +1,4 @@
-"""What orders the events of some queries, which queries an event concerns, and each query's place there."""
+"""Stream sets: queries that read the same streams, the order of their events, which events concern them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ if TYPE_CHECKING:
     from spaseq.matching.sharing.member import Member
 
 
-#: So many queries that are over are not worth looking for others.
+#: Queries that are over are removed only if there are more than this many.
 _SLACK: Final = 16
 
 
 class Job:
-    """A query that is to go on: with events, the first of them at this position, or as time has passed.
-
-    ``before``: single events to be taken before, with their positions.
-    """
+    """A query to run: with events, the first of them at this position, or because time has passed."""
 
     __slots__ = ("batch", "before", "position", "query")
 
@@ -51,11 +48,11 @@ class Job:
 
 
 class StreamSet:
-    """What orders the events of some queries, and says whom they concern.
+    """The order of the events of some queries, and which queries an event concerns.
 
-    ``position`` counts the events released so far, ``late`` those that came too late, ``counts`` the released
-    ones by stream. ``is_fresh``: nothing has happened, so that a new query may join. ``layer``: stream sets
-    that read what queries make come after those of the queries.
+    ``position`` counts the events released so far, ``late`` the late ones, ``counts`` the released ones by
+    stream. ``is_fresh``: no event has come, so that a new query may join. ``layer``: stream sets that read
+    what queries make come after the stream sets of these queries.
     """
 
     def __init__(self, streams: Mapping[int, int], lateness: timedelta, elements: Elements) -> None:
@@ -64,7 +61,7 @@ class StreamSet:
         self.streams = frozenset(streams)
         self.members: list[Registered] = []
         self.position = 0
-        #: How many it had released in the engine whose state this one has, of what this one has not seen.
+        #: How many events it had released in the last engine that this one has not seen.
         self.before = 0
         self.late = 0
         self.counts: Counter[int] = Counter()
@@ -74,19 +71,19 @@ class StreamSet:
         self._attending: dict[Registered, None] = {}
         self._new: list[Registered] = []
         self._begun: list[tuple[Registered, EventBatch]] = []
-        # Those who join begin together, and share a sample as long as one of them wants it: who asks for his
-        # own, or for none, keeps no events of others.
+        # Queries that join together share a sample as long as one of them needs it. A query with a sample of
+        # its own, or without one, does not keep the others' events.
         self._sample: Callable[[], Sample | None] = _nothing
         self._samples: WeakSet[Sample] = WeakSet()
         # False if there are none: an event that is pushed asks this, and a WeakSet takes longer.
         self._is_sampled = False
-        # The last event of all and, before it, the last of an earlier time, with their positions.
+        # The last event and, before it, the last event of an earlier time, with their positions.
         self.passed: tuple[tuple[int, EventBatch], ...] = ()
         self._index: ByStream[Registered] = ByStream(streams)
         self._over = 0
         self._elements = elements
         self._kin = Kin()
-        # Whether some query may ask for the last event that it was not given.
+        # Whether some query may need the last event that it was not given.
         self.looks_back = False
 
     # --- members ------------------------------------------------------------------------------
@@ -102,7 +99,7 @@ class StreamSet:
         return [query for query in self.members if not query.handle.is_over]
 
     def join(self, query: Registered) -> None:
-        """One query more, which sees the events from now on."""
+        """Add a query, which sees the events from now on."""
         sample = self._sample()
         if sample is None:
             sample = Sample()
@@ -112,7 +109,7 @@ class StreamSet:
         self._enter(query)
         self._new.append(query)
         if query.output is not None:
-            self.waiting[query] = None  # how far its time has come is for others to know
+            self.waiting[query] = None  # its progress matters to the readers of its stream
 
     def _enter(self, query: Registered) -> None:
         self.members.append(query)
@@ -120,7 +117,7 @@ class StreamSet:
         self.looks_back |= query.asks_for_last
 
     def _put(self, query: Registered) -> None:
-        """Puts a query where it is found by the events that concern it."""
+        """Put a query into the index of events that concern it."""
         query.gather()
         if query.is_over:
             return
@@ -131,23 +128,24 @@ class StreamSet:
             self._index.add(query, streams, needed)
 
     def leave(self) -> None:
-        """One of the queries is over."""
+        """Note that one of the queries is over."""
         self._over += 1
 
     def attend(self, query: Registered) -> None:
-        """Touches a query by every event from now on."""
+        """Let every event from now on concern a query."""
         self._attending[query] = None
 
     def samples(self, sample: Sample) -> None:
-        """Gives the events to come to a sample, until it is full."""
+        """Add the following events to a sample, until it is full."""
         self._samples.add(sample)
         self._is_sampled = True
 
     def absorb(self, other: StreamSet) -> list[Job]:
-        """Takes over the queries of an stream set of the same state (``equals``).
+        """Take over the queries of a stream set in the same state (``equals``).
 
-        Returns what they are to see of what the other one remembers: this one may remember events from before
-        a query came, and not those that were late here, or, where nobody asked for them, none.
+        Return the jobs with events that only the other one remembers. This one may remember events from
+        before a query came, and may lack events that were late here, or remember none if no query needed
+        them.
         """
         new = set(other._new)
         jobs = []
@@ -168,11 +166,11 @@ class StreamSet:
         return jobs
 
     def equals(self, other: StreamSet) -> bool:
-        """Whether all that comes will be treated alike by both."""
+        """Return whether both will treat all future events alike."""
         return not other.is_fresh and self.order.equals(other.order)
 
     def prune(self) -> None:
-        """Forgets the queries that are over."""
+        """Forget the queries that are over."""
         members = self.live
         self._kin.prune()
         self._attending, self._over = {}, 0
@@ -188,7 +186,7 @@ class StreamSet:
     # --- events -------------------------------------------------------------------------------
 
     def release(self, last: bool = False) -> list[Job]:
-        """The queries that the events which the watermark has reached concern; ``last``: all events left."""
+        """Return jobs with the events that the watermark has reached; ``last``: all events left."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
         if self._kin.courting:
@@ -233,7 +231,7 @@ class StreamSet:
         return jobs
 
     def is_next(self, clock: Clock, time: int) -> bool:
-        """Whether an event is the only one to be released when it arrives, and moves no other query on."""
+        """Return whether an event would be released alone on arrival, without advancing another query."""
         if self.is_fresh or self._new or self._over >= len(self.members):
             return False
         if self.waiting and any(query.is_due(time) for query in self.waiting):
@@ -241,14 +239,14 @@ class StreamSet:
         return self.order.is_next(clock, time)
 
     def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
-        """The queries that an event may concern which came alone, some of them perhaps over, in any order."""
+        """Return the queries that a single event may concern, possibly some that are over, in any order."""
         if len(self._attending) == len(self.members):
             return self.members
         found = self._index.of_single(stream, terms)
         return [*{*self._attending, *found}] if self._attending else found
 
     def step(self, event: Single) -> list[Job]:
-        """``release`` of such an event, which need not be added to the order."""
+        """Do ``release`` for such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
         if self._kin.courting:
@@ -281,14 +279,14 @@ class StreamSet:
         self._is_sampled = bool(self._samples)
 
     def _unseen(self, query: Registered, begin: int) -> list[tuple[int, EventBatch]]:
-        """Of the events that a query was not given, the last, and the last of another time than that one's.
+        """Return the last event that a query was not given, and the last one of an earlier time than that.
 
-        With their positions. For simultaneous events do not come between each other.
+        With their positions: simultaneous events are not between each other.
         """
         return [passed for passed in self.passed if query.reached <= passed[0] < begin]
 
     def _pass(self, batch: EventBatch, begin: int) -> None:
-        """Remembers the last event, and the last of an earlier time."""
+        """Remember the last event, and the last of an earlier time."""
         last = len(batch) - 1
         time = batch.stamp(last).time
         earlier = [(place, event) for place, event in self.passed if event.stamp(0).time < time][-1:]
@@ -313,7 +311,7 @@ class StreamSet:
         cohort.complete()
 
     def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
-        """The queries whose first event is there, and which; whether it concerns them or not."""
+        """Return the queries that begin now, with their first event, even if it does not concern them."""
         begun, self._begun = self._begun, []
         return begun
 
@@ -326,7 +324,7 @@ class StreamSet:
             self.counts[stream] += count
 
     def _concerned(self, batch: EventBatch) -> list[Registered]:
-        """The queries that events may concern, in the order in which they were registered."""
+        """Return the queries that events may concern, in the order in which they were registered."""
         found: list[Registered]
         if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
             found = self.members
@@ -337,15 +335,15 @@ class StreamSet:
         return [query for query in found if not query.handle.is_over]
 
     def _several(self, batch: EventBatch) -> dict[Registered, Ids | None] | None:
-        """Of some events the queries that each may concern, in their order, and which those are.
+        """Return the queries that events may concern, in their order, each with the events that do.
 
-        None for who is to have all, as for one whom most concern; None at all where it is not worth looking.
+        None instead of events: the query gets all, as most concern it. None at all: finding out does not pay.
         """
         size = len(batch)
         if len(self.members) == 1 or len(self._attending) == len(self.members):
             return None
         if not any(query.pipeline.is_sparse for query in self.members):
-            return None  # whom they concern has all of them
+            return None  # the queries they concern get all of them
         found = self._index.by_item(batch, lambda query: query.pipeline.is_sparse)
         few = {
             query: None if events is None or 2 * len(events) >= size else events
@@ -356,7 +354,9 @@ class StreamSet:
 
 
 def _earlier(batch: EventBatch) -> Ids:
-    """Of each event of a batch, the number of the last of an earlier time; -1 of the first ones."""
+    """Return, for each event of a batch, the number of the last event of an earlier time; -1 if there is
+    none.
+    """
     first = np.zeros(len(batch), dtype=np.int64)
     begins = np.flatnonzero(batch.time[1:] != batch.time[:-1]) + 1
     first[begins] = begins
@@ -364,16 +364,18 @@ def _earlier(batch: EventBatch) -> Ids:
 
 
 def _with_last(events: Ids, earlier: Ids) -> Ids:
-    """Some events of a batch and, before each and its end, those that ``_unseen`` would give of it."""
+    """Return events of a batch and, before each and at its end, the events that ``unseen`` would
+    give of it.
+    """
     before = np.append(events, len(earlier)) - 1
     found = np.sort(np.concatenate([events, before, earlier[before]]), kind="stable")
     is_new = np.append(True, found[1:] != found[:-1])
-    # Before the first is -1, as a place the last: what is earlier than that one is among them anyway.
+    # -1 stands for no earlier event.
     return found[is_new & (found >= 0)]
 
 
 def _nothing() -> None:
-    """What is referred to by nobody."""
+    """Return None: the weak reference of no object."""
 
 
 def _rank(query: Registered) -> int:
@@ -381,12 +383,12 @@ def _rank(query: Registered) -> int:
 
 
 class Registered:
-    """What computes a query's matches, and where it is among the events of its stream set.
+    """A query's pipeline or subscribers, and its position among the events of its stream set.
 
-    ``output``: the stream that it makes by REGISTER STREAM; ``settled``: up to where that is complete.
-    ``rank``: its place in the order of registration. ``reached``: how many of the stream set's events it was
-    given or passed over by; ``is_behind``: the matches that the time completes wait until others are looked
-    for; ``is_over``: no event counts any more; ``is_closed``: its last window has ended.
+    ``output``: the stream that it makes by REGISTER STREAM; ``settled``: the time up to which that is
+    complete. ``rank``: its place in the order of registration. ``reached``: how many of the stream set's
+    events it was given or passed over. ``is_behind``: matches that only time completes wait until others are
+    enumerated. ``is_over``: no event counts any more; ``is_closed``: its last window has ended.
     """
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
@@ -405,49 +407,49 @@ class Registered:
         self._stream_set: StreamSet | None = None
         #: How many of the stream set's events came before it.
         self.start = 0
-        # What the stream set had counted before the query came.
+        # The stream set's counts when the query came.
         self._late = 0
         self._counts: Counter[int] = Counter()
         self.is_over = pipeline.done
-        #: What it is in a group that takes events which come alone for all of its members: see ``Pipeline``.
+        #: Its part of a group that takes single events for all members: see ``Pipeline``.
         self.member: Member | None = None
-        # The stream set's time when it was over: matches that it left are looked for up to that.
+        # The stream set's time when the query ended: matches left are enumerated up to that.
         self._ended: int | None = None
 
     @property
     def stream_set(self) -> StreamSet:
-        """Where its events come from."""
+        """The source of its events."""
         assert self._stream_set is not None
         return self._stream_set
 
     @property
     def attends(self) -> bool:
-        """Whether every event is for it, even one that no GPM has a solution in."""
+        """Whether it needs every event, even without a solution of any GPM."""
         return self.output is not None or self.pipeline.attends
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it may be given several events at once without those between them."""
+        """Whether it may be given several events without those between them."""
         return not self.asks_for_last and self.pipeline.is_sparse
 
     def is_due(self, time: int) -> bool:
-        """Whether it must be told that time comes to this with an event that is perhaps not for it."""
+        """Return whether it must be advanced to this time by an event that may not concern it."""
         handle = self.handle
         return self.output is not None or handle.is_behind or handle.is_over or self.pipeline.is_due(time)
 
     def enter(self, stream_set: StreamSet, sample: Sample) -> None:
-        """Take its place: the stream set's events are its own from now on; ``sample`` has the first."""
+        """Enter a stream set, which has the query's events from now on; ``sample`` has the first ones."""
         self._stream_set = stream_set
         self.start = self.reached = stream_set.position
         self._late, self._counts = stream_set.late, stream_set.counts.copy()
         self.pipeline.sit(self, sample)
 
     def saw(self, events: int) -> None:
-        """It has had so many events, or more, though its stream set had none."""
+        """Note that it has had this many events or more, though its stream set had none."""
         self.start = min(self.start, self.stream_set.position - events)
 
     def gather(self) -> None:
-        """Its first events are about to come: if it stands for several queries, they become one."""
+        """Prepare for the first events: queries of one form become a query set."""
         if isinstance(self.handle, Subscribers) and (query_set := self.handle.gather()) is not None:
             before, self.pipeline = self.pipeline, query_set.pipeline
             self.pipeline.answers.is_warming = before.answers.is_warming
@@ -456,7 +458,7 @@ class Registered:
             self.handle.begin()
 
     def move(self, old: StreamSet, new: StreamSet) -> None:
-        """Changes its place for one where everything to come is alike."""
+        """Move to another stream set that treats all future events alike."""
         self._stream_set = new
         self.start += new.position - old.position
         self.reached = new.position
@@ -465,13 +467,13 @@ class Registered:
         self._counts.subtract(old.counts)
 
     def process(self, batch: EventBatch, position: int) -> Iterator[MatchBatch]:
-        """Takes events, the first of which is at a position of the stream set's."""
+        """Process events; ``position``: of the first one in the stream set."""
         return self.pipeline.process(batch, position - self.start)
 
     def advance(self) -> Iterator[MatchBatch]:
-        """Goes on to the stream set's time, whatever that is when the matches are looked for.
+        """Advance to the stream set's time at the moment when the matches are enumerated.
 
-        If the query is over by then, to what it was in the end: it has not seen the events since.
+        If the query is over by then, to the time of its end: it has not seen later events.
         """
         self.is_behind = True
         return self._advance()
@@ -482,10 +484,10 @@ class Registered:
         if time is not None:
             yield from self.pipeline.advance(time)
 
-    # --- what a pipeline asks of its place -------------------------------------------------------
+    # --- the protocol ``Place`` ---------------------------------------------------------------------
 
     def refresh(self, stats: Stats) -> None:
-        """Brings counts up to date, as long as the query is not over."""
+        """Bring counts up to date, as long as the query is not over."""
         if self.is_over or self._stream_set is None:
             return
         stream_set = self._stream_set
@@ -500,17 +502,17 @@ class Registered:
             )
 
     def leave(self) -> None:
-        """The query is over: nothing counts any more."""
+        """End the query: nothing counts any more."""
         if not self.is_over:
             self._ended = self.stream_set.order.time
             self.is_over = True
             self.stream_set.leave()
 
     def sampled(self, sample: Sample) -> None:
-        """Another sample of the events to come."""
+        """Add the following events to another sample."""
         self.stream_set.samples(sample)
 
     def attend(self) -> None:
-        """Every event is for it from now on."""
+        """Let every event concern the query from now on."""
         self.member = None
         self.stream_set.attend(self)

@@ -1,4 +1,4 @@
-"""The handles of queries that run as one, as what the engine knows of a query: who gets what is found."""
+"""The handles of queries that run as one, in the role of a single query's handle."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from spaseq.patterns.sharing import Sharing
 from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary, Term
 
-#: Where nothing is to be looked for.
+#: No matches to enumerate.
 _NOTHING: Final[Iterator[MatchBatch]] = iter(())
 
 
-#: Matches of one of the queries, and who gets them.
+#: The matches of one of the queries, and its subscription.
 _Found = tuple[Subscription, Sequence[Block]]
 
 
 class Subscribers:
-    """The handles of queries that run as one; it does for the engine what the ``Handle`` of one would do.
+    """The handles of queries that run as one, used by the engine like the ``Handle`` of one query.
 
-    ``error`` is the newest of theirs. ``coming``: what is still to be looked for, as a handle's; the query
-    set has what is found.
+    ``error`` is their newest error. ``coming``: matches to enumerate, as in a handle; the query set has the
+    matches found.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Subscribers:
         place: Place,
         start: int | None = None,
     ) -> None:
-        """``place``: the one that the queries have together; ``start``: when their first window begins."""
+        """``place``: the place that the queries share; ``start``: when their first window begins."""
         self._start = start
         self._dictionary, self._kb = dictionary, kb
         self.error: SpaseqError | None = None
@@ -52,37 +52,37 @@ class Subscribers:
         self._place = place
         self._sharing = sharing
         self._limits = limits
-        # Who has a subscription, by rank, and the constants of each, as long as they are no query set.
+        # The subscribed handles, by rank, and the constants of each, until they become a query set.
         self._subscribed: list[Handle] = []
         self._constants: dict[int, Sequence[Term]] = {}
-        # Of them, those who are not over, and perhaps some who are.
+        # The handles that are not over, and possibly some that are.
         self._live: list[Handle] = []
         self._query_set: QuerySet | None = None
         self._failed: list[Handle] = []
-        # What was found, and not yet handed on.
+        # The matches found, and not yet delivered.
         self._due: deque[_Found] = deque()
 
     def subscription(self, query: Query) -> Subscription:
-        """A subscription for one query more; ``join`` says who has its handle."""
+        """Return a new query's subscription; call ``join`` with its handle."""
         return Subscription(
             query, len(self._subscribed), self._dictionary, self._kb, self._place.refresh, self._left
         )
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
-        """The handle of the query that got the last subscription, and its constants."""
+        """Add the handle of the query that got the last subscription, and its constants."""
         self._constants[len(self._subscribed)] = constants
         self._subscribed.append(handle)
         self._live.append(handle)
 
     def _left(self) -> None:
-        """One of them is over, and none has begun."""
+        """Note that a query is over, before any has begun."""
         while self._live and self._live[-1].subscription.has_left:
             self._live.pop()
         if not self._live:
             self._place.leave()
 
     def gather(self) -> QuerySet | None:
-        """Makes those who are there one; None if they are so already, or all gone."""
+        """Make a query set of the handles; None if there is one already, or all are over."""
         if self._query_set is not None:
             return None
         live = [rank for rank, handle in enumerate(self._subscribed) if not handle.is_over]
@@ -99,7 +99,7 @@ class Subscribers:
         return self._query_set
 
     def begin(self) -> None:
-        """The query set has its place."""
+        """Begin the query set."""
         for handle in self._live:
             handle.subscription.begin()
 
@@ -112,7 +112,7 @@ class Subscribers:
 
     @property
     def members(self) -> list[Handle]:
-        """Those who have a subscription and are not over."""
+        """The subscribed handles that are not over."""
         return [handle for handle in self._live if not handle.is_over]
 
     @property
@@ -122,7 +122,7 @@ class Subscribers:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it waits for a reader before it looks for matches: never, though its queries may."""
+        """Whether it waits for a reader before it enumerates matches: never, though its queries may."""
         return False
 
     def add(
@@ -132,7 +132,7 @@ class Subscribers:
         all_at_once: bool,  # noqa: ARG002  # as a handle's
         after_all: bool,  # noqa: ARG002
     ) -> None:
-        """Looks for further matches, and hands them on; see ``Handle.add``."""
+        """Enumerate matches, and deliver them; see ``Handle.add``."""
         self._hand_on()
         coming, self.coming = chain(self.coming, matches), _NOTHING
         try:
@@ -144,24 +144,24 @@ class Subscribers:
         self._hand_on()
 
     def _take(self) -> None:
-        """Takes what the query set has found."""
+        """Take the matches of the query set."""
         if self._query_set is not None:
             self._due.extend(self._query_set.take())
 
     def _take_some(self) -> None:
-        """Takes what the query set has found so far, and hands it on: who keeps too much is over."""
+        """Take and deliver the matches so far: a query over its limits ends."""
         self._take()
         self._hand_on()
 
     def deliver(self) -> None:
-        """Gives callbacks what they did not get because of an interrupt."""
+        """Give callbacks the matches that an interrupt has left."""
         self._take()
         for handle in list(self._live):
             handle.deliver()
         self._hand_on()
 
     def _hand_on(self) -> None:
-        """Gives matches to their handles."""
+        """Give matches to their handles."""
         while self._due:
             subscription, blocks = self._due.popleft()
             handle = self._subscribed[subscription.rank]
@@ -178,13 +178,13 @@ class Subscribers:
         self._failed.append(handle)
 
     def fail(self, error: BaseException) -> None:
-        """Ends all queries because of what was raised in the middle of an event."""
+        """End all queries because of an exception during an event."""
         for handle in self._live:
             if not handle.is_over:
                 handle.fail(error)
                 self._note(handle)
 
     def failed(self) -> list[Handle]:
-        """Those that failed since this was last asked."""
+        """Return the handles that have failed since the last call."""
         failed, self._failed = self._failed, []
         return failed

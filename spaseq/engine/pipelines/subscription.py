@@ -1,4 +1,4 @@
-"""What single queries have of a query set that runs them as one."""
+"""Subscriptions: the parts of single queries in a query set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Row:
-    """A set of constants, and the subscriptions of the queries with these. ``name``: the table's."""
+    """A row of constants, and the subscriptions of the queries with these. ``name``: the table's."""
 
     __slots__ = ("name", "number", "subscriptions")
 
@@ -38,12 +38,12 @@ class Row:
 
     @property
     def is_behind(self) -> bool:
-        """Whether one of its queries has matches that it is to enumerate."""
+        """Whether one of its queries has matches to enumerate itself."""
         return any(subscription.is_behind for subscription in self.subscriptions)
 
 
 class Shared(Protocol):
-    """What runs the queries as one: a ``QuerySet``. See there."""
+    """The interface of a ``QuerySet``, which runs the queries as one. See there."""
 
     pipeline: Pipeline
     behind: set[int]
@@ -52,35 +52,35 @@ class Shared(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """What times are in."""
+        """The clock of the queries' times."""
         ...
 
     def rank(self, stream: int) -> int:
-        """The place of a stream in the order of their IRIs."""
+        """Return a stream's rank in the order of IRIs."""
         ...
 
     def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
-        """Call ``seen``, too, with the events to come."""
+        """Call ``seen``, too, with the following events."""
         ...
 
     def own(self, found: Iterable[Block]) -> Iterator[Block]:
-        """Matches of one row, without what says whose they are."""
+        """Yield matches of one row, without the row in their keys."""
         ...
 
     def counted(self, row: Row, stats: Stats) -> None:
-        """Bring the counts of a query's own up to date."""
+        """Bring a query's own counts up to date."""
         ...
 
     def remove(self, row: Row, subscription: Subscription) -> None:
-        """A query wants no more."""
+        """Remove a query, which needs no more matches."""
         ...
 
 
 class Subscription:
-    """What one query has of a query set: its LIMIT, its counts, its form of answers.
+    """One query in a query set: its LIMIT, its counts, its form of answers.
 
-    It does for a ``Handle`` what a ``Pipeline`` of the query's own would do, ``may_leave`` and ``unread`` as
-    there. ``rank``: its place among the others.
+    A ``Handle`` uses it like a ``Pipeline`` of the query's own, ``may_leave`` and ``unread`` as there.
+    ``rank``: its place among the others.
     """
 
     __slots__ = (
@@ -98,14 +98,16 @@ class Subscription:
         refresh: Callable[[Stats], None],
         on_leave: Callable[[], None],
     ) -> None:
-        """``refresh`` brings counts of events up to date; ``on_leave``: it is over, and has not begun."""
+        """``refresh`` brings counts of events up to date; ``on_leave`` is called if it ends
+        before it begins.
+        """
         self.query = query
         self.rank = rank
         self.done = query.modifiers.limit == 0
         self._dictionary, self._kb = dictionary, kb
         self._refresh, self._on_leave = refresh, on_leave
         self._left = query.modifiers.limit
-        # Made when somebody asks; and what is counted here.
+        # Created on first use, with the counts made here.
         self._stats: Stats | None = None
         self._matches = self._rows = 0
         self._seen: Callable[[EventBatch], None] | None = None
@@ -115,8 +117,8 @@ class Subscription:
         self._over = self.done
         self.may_leave = False
         self.unread: Unread | None = None
-        # What the query set has found for it and not enumerated, whether that was handed on with what was,
-        # and where that is which nobody has.
+        # The matches left to this query to enumerate; whether these were delivered with the matches found;
+        # the undelivered matches.
         self._rest: Rest | None = None
         self._is_handed_on = False
         self._found: Undelivered | None = None
@@ -128,11 +130,11 @@ class Subscription:
 
     @property
     def output(self) -> None:
-        """No query that makes a stream has a subscription."""
+        """None: a query that makes a stream has no subscription."""
 
     @property
     def stats(self) -> Stats:
-        """What the query has seen and done."""
+        """The query's counts."""
         stats = self._counts()
         if not self._over:
             self._refresh(stats)
@@ -148,7 +150,7 @@ class Subscription:
 
     @property
     def has_left(self) -> bool:
-        """Whether the query is over, as it is for those around it."""
+        """Whether the query is over, as seen by the engine."""
         return self._over
 
     @property
@@ -162,21 +164,21 @@ class Subscription:
         return self._left
 
     def resume(self, left: int | None) -> None:
-        """What comes from now on is its own; ``left`` as its LIMIT left it."""
+        """End restoring: matches from now on are new; ``left`` as its LIMIT left it."""
         self._left = left
         if self._query_set is not None:
             self._query_set.pipeline.answers.is_warming = False
 
     def has(self, found: Undelivered) -> None:
-        """Where its matches wait for a reader."""
+        """Set where its matches wait for a reader."""
         self._found = found
 
     def sit(self, query_set: Shared, row: Row) -> None:
-        """The query has its row from now on."""
+        """Set the query's row, from now on."""
         self._query_set, self._row = query_set, row
 
     def begin(self) -> None:
-        """The first events are about to come."""
+        """Begin: the first events are about to come."""
         if self._query_set is not None:
             if self._sample is not None:
                 self._query_set.pipeline.observation.sampled(self._sample)
@@ -184,7 +186,7 @@ class Subscription:
                 self._query_set.follow_too(self._seen)
 
     def leave_to(self, portion: Portion) -> None:
-        """It is to enumerate these itself, behind all that was found before."""
+        """Leave these matches to the query to enumerate, after all found before."""
         from spaseq.matching.tecs.reading import Rest
 
         if self._rest is None or self._is_handed_on:
@@ -195,21 +197,21 @@ class Subscription:
 
     @property
     def _leaves(self) -> bool:
-        """Whether matches that nobody asks for need not be enumerated: LIMIT and ASK are over as they are."""
+        """Whether unread matches need not be enumerated: LIMIT and ASK end while matches are enumerated."""
         return self.may_leave and self._left is None and not isinstance(self.query.form, Ask)
 
     @property
     def is_behind(self) -> bool:
-        """Whether it is to enumerate its matches itself, as some wait for that, or many for a reader."""
+        """Whether it must enumerate matches itself, as a reader waits, or many are left."""
         if self.unread is not None and len(self.unread):
             return True
         return self._found is not None and self._found.size >= AT_ONCE and self._leaves
 
     def got(self) -> None:
-        """What was found came to its handle."""
+        """Note that its matches were delivered."""
         found = self._found
         if self.unread is None and (found is None or found.size < AT_ONCE):
-            return  # as most of a thousand
+            return  # the usual case
         if self._row is not None and self._query_set is not None and self.is_behind:
             self._query_set.behind.add(self._row.name)
 
@@ -219,12 +221,12 @@ class Subscription:
 
     @property
     def reads_at_once(self) -> bool:
-        """Whether what was found is what it answers: nothing is left out, computed or looked for."""
+        """Whether a match found is an answer as it is: nothing is left out or computed."""
         query_set = self._query_set
         return self._left is None and self._rest is None and query_set is not None and query_set.is_plain
 
     def read(self, found: Block) -> MatchBatch:
-        """Its matches, if it ``reads_at_once``."""
+        """Return its matches; ``reads_at_once`` must be true."""
         query_set = self._query_set
         assert query_set is not None
         self._matches += len(found)
@@ -232,7 +234,9 @@ class Subscription:
         return MatchBatch(query_set.reader, self.query, found, query_set.clock)
 
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        """Its matches, of those of its row; unless they may be left, with those that it is to enumerate."""
+        """Yield the answers of its row's matches; if they need not stay unenumerated, also of those left to
+        it.
+        """
         if self._rest is None or self._is_handed_on or self.unread is not None:
             return self._answers(found)
         self._is_handed_on = True
@@ -252,7 +256,7 @@ class Subscription:
             for batch, rows in query_set.reader.batches(self.query, wanted, query_set.clock, self._left):
                 self._matches += len(batch)
                 self._rows += rows
-                if skip is not None and skip.gpm is not None:  # else no match has to be made for that
+                if skip is not None and skip.gpm is not None:  # else no match is made for this count
                     unskipped = sum(falls_back(skip, wanted[i], query_set.rank) for i in range(len(batch)))
                     self._counts().unskipped += unskipped
                 if len(batch) < len(wanted):
@@ -268,7 +272,7 @@ class Subscription:
                     return
 
     def leave(self) -> None:
-        """The query is over: what comes is not counted, and costs nothing."""
+        """End the query: later events are not counted and cost nothing."""
         query_set, row = self._query_set, self._row
         if self._over:
             return
@@ -287,26 +291,26 @@ class Subscription:
             query_set.remove(row, self)
 
     def drop(self) -> None:
-        """Forgets all that is not yet a match: the query is over."""
+        """Free the partial matches: the query is over."""
         self._rest = self.unread = None
         self.leave()
         self.done = True
         self._sample = None
 
     def keep(self, events: int) -> None:
-        """Keeps so many of the events to come as a sample."""
+        """Keep this many of the next events as a sample."""
         self._sample = Sample(events, 10 * events)
         if self._query_set is not None and self._row is not None:
             self._query_set.pipeline.observation.sampled(self._sample)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
-        """Calls ``seen`` with the events to come, which are all that there are."""
+        """Call ``seen`` with all following events."""
         self._seen = seen
         if self._query_set is not None and self._row is not None:
             self._query_set.follow_too(seen)
 
     def evidence(self) -> Evidence:
-        """What is known of the query, for a diagnosis."""
+        """Return the input of a diagnosis."""
         self.count()
         stats, query_set = self.stats, self._query_set
         sample = self._sample

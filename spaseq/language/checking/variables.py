@@ -291,7 +291,7 @@ class VariableChecks:
             if isinstance(part, s.Aggregate):
                 if not mentioned(part):
                     hint = "count a variable of the repeated GPM: COUNT(?v)"
-                    raise self._findings.error(f"{part.name} of no group variable", part.span, hint)
+                    raise self._findings.error(f"{part.name} is not of a group variable", part.span, hint)
                 self._aggregate(part)
         for part in _outside_aggregates(condition):
             if gpm is not None and _looks_back(part):
@@ -338,8 +338,10 @@ class VariableChecks:
         if not owners:
             hint = "PREV takes a variable that each iteration of A+ or (A ; B)+ binds, and nothing else does"
             if isinstance(part, s.Prev):
-                raise self._findings.error(f"{part.variable} is no group variable", part.variable.span, hint)
-            raise self._findings.error(f"{part.name} of no group variable", part.span, hint)
+                raise self._findings.error(
+                    f"{part.variable} is not a group variable", part.variable.span, hint
+                )
+            raise self._findings.error(f"{part.name} is not of a group variable", part.span, hint)
         return owners
 
     def _prev(self, part: s.Expression, gpm: s.Gpm) -> None:

@@ -1,4 +1,5 @@
 """The parts that all matchers over columns share: batches, history, and ``blocks`` of matches.
 
-Open ``matcher`` first: it defines what such a matcher does.
+``matcher`` defines such a matcher (open it first). ``batches`` and ``chunk`` are its input, ``history`` keeps
+past events, ``ranks`` orders partition keys, and ``blocks`` has matches as columns.
 """

@@ -1,4 +1,4 @@
-"""Compiled loops over the rows that GPMs have in a batch: the shares of each event, and its first row."""
+"""Compiled loops over the rows of GPMs in a batch: the shares of each event, and its first row."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from spaseq.events import Ids
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters._kernel_values import pointer
 
-# Events at some places → the first of the rows that each has.
+# Events at some places → the first row of each.
 
 
 @kernel
 def find_rows(events: Ids, places: Ids, rows: Ids) -> None:
-    """Writes of each place the number of the first row whose event is there, or behind it.
+    """Write, for each place, the number of the first row of this event or a later one.
 
-    ``events`` has the event of each row, in order. Places are looked for from the one before, near which
-    they mostly are.
+    ``events`` has the event of each row, in order. Each search starts at the place before, which is mostly
+    near.
     """
     count = len(events)
     row = 0
     for i in range(len(places)):
         place = places[i]
-        # Between ``low`` and ``high`` the row is: in steps twice as long each, and then in halves.
+        # The row is between ``low`` and ``high``: galloping search, then bisection.
         low, high, step = row, row, 1
         while high < count and events[high] < place:
             low = high + 1
@@ -45,19 +45,19 @@ def find_rows(events: Ids, places: Ids, rows: Ids) -> None:
         rows[i] = row
 
 
-# The rows that GPMs have in the events of a batch → the shares of each event, as kernels read them.
+# The rows of GPMs in the events of a batch → the shares of each event, in the kernels' form.
 
-#: Where there are so many more places to look at, of each GPM in each event, than rows, rows are counted.
+#: Rows are counted, if there are this many times more pairs of a GPM and an event than rows.
 _SPARSE: Final = 2
 
 
 @kernel
 def share(batch: Ids, places: Ids, sizes: Ids, begins: Ids, at: int, size: int) -> None:
-    """Writes the shares of each event, and at ``at`` where those of each begin, and the last ones end.
+    """Write the shares of each event, and at ``at`` where those of each begin, and the last ones end.
 
-    ``places``: where the event of each row of a GPM stands, in the order of events; ``sizes``: how many rows
-    it has; ``begins`` are zeros, which are written. ``size``: how many events there are; there is room for
-    one place, and for one share, more than they need.
+    ``places``: the address of each GPM's column of events, sorted; ``sizes``: how many rows it has;
+    ``begins`` are zeros, which are overwritten. ``size``: the number of events. There must be room for one
+    place, and for one share, more than needed.
     """
     rows = 0
     for g in range(len(sizes)):
@@ -70,7 +70,7 @@ def share(batch: Ids, places: Ids, sizes: Ids, begins: Ids, at: int, size: int) 
 
 @part
 def _merge(b: Ids, places: Ids, sizes: Ids, begins: Ids, gpms: int, at: int, size: int) -> None:
-    """Event by event, where most have rows; ``begins`` goes on with them."""
+    """Go event by event, where most events have rows; ``begins`` is advanced."""
     share = at + size + 2
     for e in range(size):
         b[at + e] = share
@@ -78,8 +78,8 @@ def _merge(b: Ids, places: Ids, sizes: Ids, begins: Ids, gpms: int, at: int, siz
             i, last = begins[g], sizes[g] - 1
             if last < 0:
                 continue
-            # Whether it has a row is hard to foretell: to write a share in any case, and go on behind it if
-            # it is one, takes less than to guess wrong.
+            # Branch-free: whether there is a row is hard to predict, so a share is always written, and kept
+            # only if it is one.
             is_one = int(b[places[g] + min(i, last)] == e) & int(i <= last)
             b[share], b[share + 1] = g, i
             i += is_one
@@ -92,7 +92,7 @@ def _merge(b: Ids, places: Ids, sizes: Ids, begins: Ids, gpms: int, at: int, siz
 
 @part
 def _count(b: Ids, places: Ids, sizes: Ids, gpms: int, at: int, size: int) -> None:
-    """GPM by GPM, where most events have rows of few of them."""
+    """Go GPM by GPM, where most events have rows of few GPMs."""
     for e in range(size + 2):
         b[at + e] = 0
     for g in range(gpms):
@@ -103,7 +103,7 @@ def _count(b: Ids, places: Ids, sizes: Ids, gpms: int, at: int, size: int) -> No
     b[at] = b[at + 1] = at + size + 2
     for e in range(size):
         b[at + e + 2] += b[at + e + 1]
-    # Where the next share of event e stands is behind its place: what is there in the end is where it ends.
+    # The place of event e + 1 is the next share of e; in the end it is where they end.
     for g in range(gpms):
         events = places[g]
         for i in range(events, events + sizes[g]):

@@ -1,4 +1,4 @@
-"""Batches as the kernels read them: one array of integers each, and what is known of the terms in it."""
+"""Batches in the kernels' form: one array of integers each; and the numbers of their terms."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from spaseq.matching.filters.numbers import Numbers
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
-# Room for what is read once: an array that one query after the other writes its batch to.
+# Reusable arrays, to which one query after the other writes its batch.
 
 Ints = npt.NDArray[np.int64]
 
-#: So many integers are worth keeping: less is made as fast.
+#: Smaller arrays than this are not kept: new ones are as fast.
 _WORTH: Final = 1 << 12
-#: And no more than these, which a query has room for by itself.
+#: Larger arrays than this are not kept either: a query has room for them itself.
 _MOST: Final = 1 << 20
 
 
 class Spare:
-    """Arrays that were given back. Memory that nobody has written to for long is slow to write to.
+    """Arrays to be reused. Memory that was not written for long is slow to write to.
 
-    A dictionary has one, for all queries (``of``), which several threads may use.
+    A dictionary has one pool for all queries (``of``); several threads may use it.
     """
 
     @classmethod
     def of(cls, dictionary: Dictionary) -> Spare:
-        """That of a dictionary."""
+        """Return the pool of a dictionary."""
         return dictionary.beside(cls)
 
     def __init__(self, _: Dictionary) -> None:
         self._free: list[Ints] = []
 
     def take(self, size: int) -> Ints:
-        """An array of at least so many integers, whatever they are."""
+        """Return an array of at least this many integers, with any contents."""
         try:
             found = self._free.pop()
         except IndexError:
@@ -57,28 +57,28 @@ class Spare:
         return found if len(found) >= size else np.empty(size, dtype=np.int64)
 
     def give(self, array: Ints) -> None:
-        """Nobody looks at an array any more."""
+        """Take back an array that is no longer read."""
         if _WORTH <= len(array) <= _MOST and not self._free:
             self._free.append(array)
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
-        """See ``Beside.forget_all_but``: nobody reads what stands there."""
+        """See ``Beside.forget_all_but``: the contents are not read."""
 
 
-# Batches as the kernels read them: one array of integers each, and what is known of the terms in it.
+# Batches in the kernels' form: one array of integers each; and the numbers of their terms.
 #
-# GPMs that ask the same share their columns (``gpm.sharing``), and what is done to a column is done once.
+# GPMs that ask the same share their columns (``patterns.sharing``), and a column is processed once.
 
-#: So many ids are looked at together, and so many numbers packed one by one.
+#: Up to this many ids are processed together, and numbers packed one by one.
 _FEW: Final = 64
 
 
 class BatchColumns:
-    """The batches that matches may still have events of, and the numbers of the terms that are in them.
+    """The batches with events that matches may still have, and the numbers of their terms.
 
-    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``, some of which
-    are ``derived``; ``constants`` the ids of the terms that tables mention. ``past`` has the batches,
-    ``numbers`` the terms.
+    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``; some are
+    ``derived``. ``constants`` are the ids of the terms in tables. ``past`` has the batches, ``numbers`` the
+    terms.
     """
 
     def __init__(
@@ -104,22 +104,22 @@ class BatchColumns:
         self.numbers.cover(np.array(constants, dtype=np.int64))
         self._stale = False
         self._spare = Spare.of(dictionary)
-        # The columns that the array of the batch in hand tells places of, and that array.
+        # The columns to which the array of the current batch refers, and that array.
         self._kept: Sequence[Ints] = ()
         self._packed: Ints | None = None
-        #: What takes events that come alone.
+        #: Takes single events.
         self.taking = Taking(dictionary, self._streams, read, self.history)
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
-        """Those that the past's batches do not keep; asked when all others are about to be forgotten."""
+        """Return the ids that the kept batches do not hold; called before all other ids are forgotten."""
         self._stale = True
         return self.history.loose_ids
 
     def add(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions], axis: Ints, oldest: int
     ) -> SolvedBatch:
-        """Takes a batch, and lets those go that end before ``oldest``; ``axis`` is where its events lie."""
+        """Add a batch, and drop batches that end before ``oldest``; ``axis``: the places of its events."""
         tables = in_order(solutions.get(name, NO_SOLUTIONS) for name in self._gpms)
         more = {(g, name): column(tables[g]) for g, name, column in self._derived}
         chunk = SolvedBatch(start, batch, tables, int(axis[-1]), None, more)
@@ -127,15 +127,15 @@ class BatchColumns:
         return chunk
 
     def renew(self) -> bool:
-        """Whether ids of events that are gone may have been given to other terms since the last call.
+        """Return whether ids of dropped events may have been given to other terms since the last call.
 
-        Whatever holds ids of such events must then be left out by the caller.
+        The caller must then drop everything that holds such ids.
         """
         is_stale, self._stale = self._stale, False
         return is_stale
 
     def packed(self, chunk: SolvedBatch, axis: Ints) -> Ints:
-        """A batch for the kernel."""
+        """Return a batch in the kernel's form."""
         parts = self._parts(chunk)
         self._cover(parts)
         read = [chunk.batch.time, self._numbered(chunk.batch), chunk.batch.n, axis, *parts]
@@ -143,13 +143,13 @@ class BatchColumns:
         return self._packed
 
     def done(self) -> None:
-        """The kernel needs the batch no more."""
+        """Release the batch: the kernel has read it."""
         if self._packed is not None:
             packed, self._packed, self._kept = self._packed, None, ()
             self._spare.give(packed)
 
     def one(self, chunk: SolvedBatch, axis: Ints) -> Ints:
-        """A batch of one event for the kernel: a few numbers are a list faster than they are arrays."""
+        """Return a batch of one event in the kernel's form, made from a list, which is faster than arrays."""
         parts = [column.tolist() for column in self._parts(chunk)]
         if sum(map(len, parts)) > _FEW:
             return self.packed(chunk, axis)
@@ -171,7 +171,7 @@ class BatchColumns:
         )
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
-        """Whether events may come alone, by ``taking``, with these GPMs."""
+        """Return whether single events can be taken, by ``taking``, with these GPMs."""
         return not self._derived and self.taking.expect(asked)
 
     def _parts(self, chunk: SolvedBatch) -> list[Ints]:
@@ -188,7 +188,7 @@ class BatchColumns:
             self.numbers.cover(column)
 
     def _numbered(self, batch: EventBatch) -> Ints:
-        """The rank of the stream of each event."""
+        """Return the rank of the stream of each event."""
         if self._single:
             return zeros(len(batch))
         streams, inverse = np.unique(batch.stream, return_inverse=True)
@@ -202,12 +202,12 @@ def _many_zeros(size: int) -> Ints:
 
 
 def zeros(count: int) -> Ints:
-    """So many zeros, which are not to be written: the same for all batches of about the same length."""
+    """Return zeros, read-only: the same array for all batches of about the same length."""
     return _many_zeros(1 << max(count - 1, 1).bit_length())[:count]
 
 
 def in_order(solutions: Iterable[Solutions]) -> tuple[Solutions, ...]:
-    """Each table with its rows in the order of their events. Raises ValueError for one of no events."""
+    """Return each table with its rows sorted by event. Raises ValueError for a table without events."""
     orders: dict[int, Ints | None] = {}
     tables = []
     for table in solutions:
@@ -221,12 +221,12 @@ def in_order(solutions: Iterable[Solutions]) -> tuple[Solutions, ...]:
 
 
 def distinct(columns: Iterable[Ints]) -> list[Ints]:
-    """The arrays, each once."""
+    """Return the distinct arrays."""
     return list({id(column): column for column in columns}.values())
 
 
 def packed(chunk: SolvedBatch, read: Iterable[Ints], spare: Spare) -> tuple[Ints, Sequence[Ints]]:
-    """A batch for kernels, and the arrays that it tells places of.
+    """Return a batch in the kernels' form, and the arrays that it refers to.
 
     ``read``: its columns of events in the order of the head, and then those of solutions.
     """

@@ -1,4 +1,4 @@
-"""A batch of events with its solutions; several one after the other as one, or under other names."""
+"""A batch of events with its solutions; several batches as one, or under other names."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SolvedBatch:
-    """A batch. ``last`` is its end on the axis; ``rows[g]`` where the rows of GPM g begin in each event.
+    """A batch. ``last`` is its end on the axis; ``rows[g]`` has where the rows of GPM g begin in each event.
 
-    Without ``rows``, they are looked for. ``derived`` are further columns of its solutions, by GPM and name.
+    Without ``rows``, they are searched. ``derived`` are further columns of its solutions, by GPM and name.
     Its terms are kept as long as it is referenced.
     """
 
@@ -41,28 +41,28 @@ class SolvedBatch:
 
     @property
     def size(self) -> int:
-        """How many bytes the columns take, those of other queries' GPMs left out."""
+        """How many bytes the columns take, without those of other queries' GPMs."""
         batch = self.batch
         rows = sum(len(table) * (len(table.columns) + 1) for table in self.solutions)
         rows += sum(map(len, self.derived.values()))
         return 8 * (3 * len(batch.s) + 5 * len(batch) + rows)
 
     def span(self, g: int, index: int) -> range:
-        """The rows of a GPM in an event."""
+        """Return the rows of a GPM in an event."""
         if self.rows is not None:
             return range(self.rows[g, index], self.rows[g, index + 1])
         begin, end = np.searchsorted(self.solutions[g].events, (index, index + 1)).tolist()
         return range(begin, end)
 
     def narrowed(self, span: range, g: int, keys: Sequence[str], key: Sequence[int]) -> Sequence[int]:
-        """Those of some rows of a GPM that have these values of variables."""
+        """Return the rows among some of a GPM's that have these values of variables."""
         columns = self.solutions[g].columns
         listed = [columns[name][span.start : span.stop].tolist() for name in keys]
         wanted = tuple(key)
         return [row for row, *values in zip(span, *listed, strict=True) if tuple(values) == wanted]
 
     def begins(self, g: int) -> Ints:
-        """Where the rows of a GPM begin in each event; shape ``(events + 1,)``."""
+        """Return where the rows of a GPM begin in each event; shape ``(events + 1,)``."""
         if self.rows is not None:
             return np.asarray(self.rows[g])
         found = np.zeros(len(self.batch) + 1, dtype=np.int64)
@@ -70,42 +70,42 @@ class SolvedBatch:
         return found
 
     def live_ids(self) -> Iterable[Ints]:
-        """The ids in the solutions, some of which may be in no event."""
+        """Return the ids in the solutions: computed terms may be in no event."""
         solutions = [column for table in self.solutions for column in table.columns.values()]
         return [*solutions, *self.derived.values()]
 
     def row(self, g: int, i: int) -> dict[str, int]:
-        """A solution, without what is unbound."""
+        """Return a solution without its unbound variables."""
         row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}
         return row if all(row.values()) else {name: term for name, term in row.items() if term}
 
 
-# Batches one after the other as one, so that matches tell their events by places; or under other names.
+# Concatenated batches, in which matches name events by place; also under other names.
 
 Ids = Ints | npt.NDArray[np.int32]
 
-#: Where there are so many more events than are asked for, these alone are looked for.
+#: If there are this many times more events than needed, only the needed ones are searched.
 _SPARSE: Final = 8
 
 
 class MemberNames(NamedTuple):
-    """A GPM that has the same solutions elsewhere: its number there, and what its variables are there."""
+    """A GPM with the same solutions elsewhere: its number there, and its variables' names there."""
 
     number: int
     variables: Mapping[str, str]
 
 
 class Stretch:
-    """Some batches, one after the other, as one: matches tell their events by the places in it.
+    """Some consecutive batches as one: matches name the events by their places in it.
 
-    What is asked of it is put together at first. It keeps the batches, and so their terms.
+    Its columns are joined when they are first read. It keeps the batches, and so their terms.
     """
 
     def __init__(self, chunks: Sequence[SolvedBatch]) -> None:
         self._chunks = chunks
-        # Of how many events the solutions of a GPM were looked for.
+        # The number of events for which the solutions of a GPM were searched.
         self._asked: dict[int, int] = {}
-        #: Where each batch begins in it.
+        #: Where each batch begins.
         self.begins = np.cumsum([0, *(len(chunk.batch) for chunk in chunks)])
         self._known: dict[object, npt.NDArray[Any]] = {}
 
@@ -123,18 +123,18 @@ class Stretch:
         return [chunk.start for chunk in self.chunks]
 
     def where(self, places: Ints) -> Ints:
-        """The numbers of the batches in which places are."""
+        """Return the numbers of the batches that contain places."""
         if len(self.chunks) == 1:
             return np.zeros(len(places), dtype=np.int64)
         return np.searchsorted(self.begins, places, side="right") - 1
 
     def events(self, column: str) -> Ints:
-        """A column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
+        """Return a column of all events: ``time``, ``stream``, ``graph`` or ``n``."""
         return self._whole(column, lambda chunk: getattr(chunk.batch, column))
 
     @property
     def is_counted(self) -> bool:
-        """Whether the arrival numbers of all events, of which there are some, follow each other."""
+        """Whether the arrival numbers of all events (at least one) are consecutive."""
         if "counted" not in self._known:
             only = self.chunks[0].batch if len(self.chunks) == 1 else None
             counted = _are_counted(self.events("n")) if only is None else _looked_at(only).are_counted
@@ -142,7 +142,7 @@ class Stretch:
         return bool(self._known["counted"])
 
     def first_rows(self, g: int) -> Ints:
-        """Of each event, its first solution of a GPM among those of all."""
+        """Return the first solution of each event for a GPM, among those of all events."""
         if ("first", g) not in self._known:
             before = self.rows_before(g)
             parts = [chunk.begins(g)[:-1] + before[i] for i, chunk in enumerate(self.chunks)]
@@ -150,11 +150,11 @@ class Stretch:
         return self._known["first", g]
 
     def counts(self, g: int) -> Ints:
-        """How many solutions of a GPM each event has."""
+        """Return how many solutions of a GPM each event has."""
         return self._whole(("count", g), lambda chunk: np.diff(chunk.begins(g)))
 
     def is_several(self, g: int) -> bool:
-        """Whether some event has more than one solution of a GPM."""
+        """Return whether some event has more than one solution of a GPM."""
         if ("several", g) not in self._known:
             tables = [chunk.solutions[g].events for chunk in self.chunks]
             several = any(bool((events[1:] == events[:-1]).any()) for events in tables)
@@ -162,22 +162,22 @@ class Stretch:
         return bool(self._known["several", g])
 
     def is_single(self, g: int) -> bool:
-        """Whether each event has exactly one solution of a GPM."""
+        """Return whether each event has exactly one solution of a GPM."""
         if ("single", g) not in self._known:
             count = sum(len(chunk.solutions[g]) for chunk in self.chunks)
             self._known["single", g] = np.array(count == len(self) and not self.is_several(g))
         return bool(self._known["single", g])
 
     def is_worth_all(self, g: int, count: int) -> bool:
-        """Whether the solutions of a GPM in all events are worth knowing, not only those in so many.
+        """Return whether to compute the solutions of a GPM for all events, not only for ``count`` events.
 
-        That is so when enough were asked for, those before included.
+        That is so when enough were needed, earlier calls included.
         """
         asked = self._asked[g] = self._asked.get(g, 0) + count
         return asked * _SPARSE >= len(self)
 
     def rows_at(self, g: int, places: Ints) -> Ints:
-        """Of events that have some, the first solution of a GPM among those of all."""
+        """Return the first solution of a GPM for events that have some, among those of all events."""
         if self.is_worth_all(g, len(places)):
             return self.first_rows(g)[places]
         if ("events", g) not in self._known:
@@ -188,18 +188,18 @@ class Stretch:
         return rows
 
     def column(self, g: int, name: str) -> Ints | None:
-        """The ids of a variable in all solutions of a GPM; None if it has no such column."""
+        """Return the ids of a variable in all solutions of a GPM; None if it has no such column."""
         if not any(name in chunk.solutions[g].columns for chunk in self.chunks):
             return None
         return self._whole((g, name), lambda chunk: chunk.solutions[g].column(name))
 
     def of_events(self, g: int, name: str) -> Ids | None:
-        """Of each event, the variable in its first solution of a GPM; anything where it has none."""
+        """Return, for each event, the variable in its first solution of a GPM; any value if it has none."""
         column = self.column(g, name)
         if column is None or not len(column) or self.is_single(g):
             return column
         if ("of", g, name) not in self._known:
-            # Many matches are looked up in it: short numbers are half as much to bring from memory.
+            # Many matches are looked up in it: short numbers need half of the memory bandwidth.
             if int(column.max()) <= np.iinfo(np.int32).max:
                 column = column.astype(np.int32)
             rows = np.minimum(self.first_rows(g), len(column) - 1)
@@ -207,12 +207,12 @@ class Stretch:
         return self._known["of", g, name]
 
     def is_bound(self, g: int, name: str) -> bool:
-        """Whether all solutions of a GPM bind a variable."""
+        """Return whether all solutions of a GPM bind a variable."""
         tables = (chunk.solutions[g] for chunk in self.chunks)
         return all(table.binds(name) for table in tables if len(table))
 
     def streams(self) -> tuple[Ints, npt.NDArray[np.int32]]:
-        """The ids of the streams that events are of, and of each event the number of its stream there."""
+        """Return the ids of the events' streams, and the index among these for each event."""
         if "streams" not in self._known:
             of_all = self.events("stream")
             only = self.chunks[0].batch if len(self.chunks) == 1 else None
@@ -227,7 +227,7 @@ class Stretch:
         return self._known["streams"], self._known["codes"]
 
     def rows_before(self, g: int) -> Ints:
-        """How many solutions of a GPM the batches before each have."""
+        """Return how many solutions of a GPM precede each batch."""
         return np.cumsum([0, *(len(chunk.solutions[g]) for chunk in self.chunks)])
 
     def _whole(self, key: object, part: Callable[[SolvedBatch], Ints]) -> Ints:
@@ -238,13 +238,13 @@ class Stretch:
 
 
 class _Looks(NamedTuple):
-    """Whether a batch's events are of one stream, and whether their arrival numbers follow each other."""
+    """Whether a batch's events are of one stream, and whether their arrival numbers are consecutive."""
 
     are_of_one: bool
     are_counted: bool
 
 
-#: What was seen of batches: many queries have the same.
+#: Results for batches, which many queries share.
 _SEEN: Final = WeakKeyDictionary[EventBatch, _Looks]()
 
 
@@ -256,7 +256,7 @@ def _looked_at(batch: EventBatch) -> _Looks:
 
 
 def _are_alike(streams: Ints) -> bool:
-    # Mostly they are: to see that takes less than to sort them.
+    # Mostly they are: this test is faster than sorting.
     return bool((streams == streams[:1]).all())
 
 
@@ -265,10 +265,10 @@ def _are_counted(n: Ints) -> bool:
 
 
 class Renamed(Stretch):
-    """The same events and solutions under the names of another query: what is made of them is made there.
+    """The same events and solutions under the names of another query, which computes and keeps the columns.
 
-    ``gpms``: of each GPM its number there, and the names there of its variables. ``rename``: a batch under
-    the names here, which is made when an event is looked at by itself.
+    ``gpms``: for each GPM its number there, and the names there of its variables. ``rename`` makes a batch
+    under the names here, for events that are read singly.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The events of the past that a match may still hold, with their solutions."""
+"""Past events that a match may still contain, with their solutions."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from spaseq.matching.model import Occurrence, Solution
 
 Ints = npt.NDArray[np.int64]
 
-#: So many batches may be gone before the list of where they start is cut.
+#: The list of batch starts is cut after this many batches were dropped.
 _SLACK: Final = 64
 
-#: Up to so many batches in a row are put together, whether or not each has an event that is asked for.
+#: Up to this many batches in a row are joined, even if some have no needed event.
 _FEW: Final = 16
 
-#: So many events that came alone are worth a batch that stays, when matches ask for theirs.
+#: This many single events become a batch that stays, when matches need some of them.
 _WORTH: Final = 64
 
-#: So many stretches that others have asked for are kept.
+#: The most cached stretches that others have requested.
 _ASKED: Final = 4
 
 
 class History:
-    """Batches, from the oldest that a run may hold on."""
+    """The batches, from the oldest that a run may need."""
 
     def __init__(self, gpms: Sequence[str], keys: Sequence[str], budget: Budget) -> None:
         self._budget = budget
@@ -47,11 +47,11 @@ class History:
         self._seen: dict[tuple[int, Key], Occurrence] = {}
         self._last: Stretch | None = None
         self._singles: Singles | None = None
-        # Those that others asked for, since the last batch came.
+        # Stretches that others requested since the last batch came.
         self._of: dict[tuple[int, ...], Stretch] = {}
-        #: One that has the same events at the same positions, if any: what is made of them is made there.
+        #: Another history with the same events at the same positions, if any: columns are computed there.
         self.beside: History | None = None
-        #: What its GPMs are there.
+        #: The names of its GPMs there.
         self.there: Sequence[MemberNames] = ()
 
     def __iter__(self) -> Iterator[SolvedBatch]:
@@ -65,7 +65,7 @@ class History:
         return self._starts[-1]
 
     def copy(self) -> History:
-        """The same batches, whatever comes and goes here."""
+        """Return a copy, which does not change with this history."""
         self.end_singles()
         other = copy(self)
         other._chunks, other._starts, other._sizes = dict(self._chunks), [*self._starts], [*self._sizes]
@@ -73,7 +73,7 @@ class History:
         return other
 
     def live_ids(self) -> Iterator[Ints]:
-        """The ids in the batches."""
+        """Yield the ids in the batches."""
         for chunk in self._chunks.values():
             yield from chunk.live_ids()
         if self._singles is not None:
@@ -81,7 +81,7 @@ class History:
 
     @property
     def loose_ids(self) -> Iterable[Ints]:
-        """Those that no batch keeps."""
+        """Return the ids that no batch keeps."""
         return () if self._singles is None else self._singles.live_ids()
 
     def make_room(self, made: Singles, position: int, terms: int) -> bool:
@@ -92,20 +92,20 @@ class History:
         return made.fits(terms)
 
     def add_one(self, made: Singles, position: int, terms: int, axis: int, oldest: int) -> None:
-        """The event that was written in ``made``, with its solutions, is one of those that came alone."""
+        """Add the event that was written in ``made``, with its solutions, to the single events."""
         made.add(position, terms, axis, oldest)
         self._singles = made
         if self._seen:
             self._seen.clear()
 
     def end_singles(self) -> None:
-        """Makes a batch of the events that came alone."""
+        """Make a batch of the single events."""
         if self._singles is not None:
             (chunk, oldest), self._singles = self._singles.take(), None
             self.add(chunk, oldest)
 
     def add(self, chunk: SolvedBatch, oldest: int) -> None:
-        """One batch more; those that end before ``oldest`` on the window's axis go."""
+        """Add a batch; drop batches that end before ``oldest`` on the window's axis."""
         self.end_singles()
         while self._gone < len(self._starts) and self._chunks[self._starts[self._gone]].last < oldest:
             del self._chunks[self._starts[self._gone]]
@@ -124,9 +124,9 @@ class History:
         self._of.clear()
 
     def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[SolvedBatch | Lone]:
-        """The batch in which each of some events is, or what it is if it came alone.
+        """Return the batch of each of some events, or the event itself if it came alone.
 
-        ``steps``: of each its position, the number of a site, and the row of a solution; ``gpms``: of each
+        ``steps``: for each its position, the number of a site, and the row of a solution; ``gpms``: for each
         site the number of its GPM. Equal steps have the same object.
         """
         singles, chunks, starts = self._singles, self._chunks, self._starts
@@ -144,7 +144,7 @@ class History:
         return held
 
     def rows(self, positions: Sequence[int], gpms: Sequence[int], keys: Sequence[Key]) -> list[int] | None:
-        """Of each event the row of the solution that a GPM has in it, for a partition.
+        """Return, for each event, the row of a GPM's solution in a partition.
 
         None if it has several.
         """
@@ -163,13 +163,13 @@ class History:
         return rows
 
     def since(self, start: int) -> list[SolvedBatch]:
-        """The batches that begin after a position."""
+        """Return the batches that begin after a position."""
         self.end_singles()
         first = max(self._gone, bisect_right(self._starts, start))
         return [self._chunks[begin] for begin in self._starts[first:]]
 
     def chunks(self, positions: Ints) -> list[SolvedBatch]:
-        """The batches in which events are."""
+        """Return the batches that contain events."""
         self.end_singles()
         first = bisect_right(self._starts, int(positions.min())) - 1
         starts = np.array(self._starts[first:], dtype=np.int64)
@@ -177,15 +177,15 @@ class History:
         return [self._chunks[start] for start in found.tolist()]
 
     def between(self, least: int, most: int, count: int) -> Stretch | None:
-        """The batches from the one of an event to that of another; None if they are more than ``count``."""
+        """Return the batches from one event's to another's; None if there are more than ``count``."""
         starts, singles = self._near(least, most)
         return self._stretch(starts, singles) if len(starts) <= count else None
 
     def _near(self, least: int, most: int) -> tuple[list[int], Singles | None]:
-        """Where the batches between two events begin, and those that came alone if they are of them."""
-        # What is made of a few events that came alone goes with the matches. If it stayed, a batch for each
-        # event that completes many, so many objects would live a while that the garbage collector looked at
-        # the whole process now and then.
+        """Return where the batches between two events begin, and the single events if they are among them."""
+        # A batch made of a few single events goes with the matches. If it stayed, with a batch for each event
+        # that completes many matches, there would be so many long-lived objects that the garbage collector
+        # traversed the whole process now and then.
         singles = None if self.beside is not None else self._singles
         if singles is None or singles.size >= _WORTH:
             self.end_singles()
@@ -198,7 +198,7 @@ class History:
         return starts, singles
 
     def stretch(self, positions: Ints) -> tuple[Stretch, Ints]:
-        """The batches in which events are, and the places of these there."""
+        """Return the batches that contain events, as one, and the places of the events there."""
         starts, singles = self._near(int(positions.min()), int(positions.max()))
         if len(starts) > max(_FEW, len(positions)):
             near = np.array(starts, dtype=np.int64)
@@ -216,7 +216,9 @@ class History:
         return found, positions - (used - found.begins[:-1])[numbers]
 
     def _stretch(self, starts: Sequence[int], singles: Singles | None) -> Stretch:
-        """These batches as one, the same for matches of the same; ``singles`` may be the last of them."""
+        """Return these batches as one, the same object for the same batches; ``singles`` may be the last of
+        them.
+        """
         if singles is not None and starts[-1] == singles.first:
             return Stretch([*(self._chunks[start] for start in starts[:-1]), singles.chunk()])
         last = self._last
@@ -231,24 +233,24 @@ class History:
         return last
 
     def of(self, starts: Sequence[int]) -> Stretch | None:
-        """The batches that begin there, as one; None if it has not all of them any more."""
+        """Return the batches that begin at these positions, as one; None if some were dropped."""
         self.end_singles()
         if not all(start in self._chunks for start in starts):
             return None
         key = tuple(starts)
         found = self._of.pop(key, None) or Stretch([self._chunks[start] for start in starts])
-        self._of[key] = found  # the last one asked for is the last to go
+        self._of[key] = found  # the most recently used one is last
         if len(self._of) > _ASKED:
             del self._of[next(iter(self._of))]
         return found
 
     def stamps(self, positions: Ints) -> list[Stamp]:
-        """When events were."""
+        """Return the stamps of events."""
         chunks = self.chunks(positions)
         return [c.batch.stamp(at - c.start) for at, c in zip(positions.tolist(), chunks, strict=True)]
 
     def occurrence(self, position: int, key: Key, gpm: str) -> Occurrence:
-        """An event as one partition sees it, with its solutions of one GPM at least."""
+        """Return an event as one partition sees it, with its solutions of one GPM at least."""
         self.end_singles()
         found = self._seen.get((position, key))
         if found is not None and gpm in found.solutions:
@@ -262,12 +264,12 @@ class History:
         assert isinstance(solutions, dict)
         g = self._number[gpm]
         rows = [chunk.row(g, i) for i in chunk.span(g, index)]
-        # One row alone is of the key, or the kernel would not speak of it.
+        # A single row must be of the key: the kernel has matched it.
         solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
         return found
 
     def sees(self, chunk: SolvedBatch, index: int, key: Key) -> bool:
-        """Whether a partition sees an event of a batch: some solution has the whole key."""
+        """Return whether a partition sees an event of a batch: some solution has the whole key."""
         wanted = tuple(zip(self._keys, key, strict=True))
         for g, table in enumerate(chunk.solutions):
             columns = table.columns
@@ -277,10 +279,10 @@ class History:
         return not wanted
 
     def solutions(self, chunk: SolvedBatch, index: int, g: int, key: Key) -> tuple[Solution, ...]:
-        """The solutions of a GPM in an event of a batch that a partition sees."""
+        """Return the solutions of a GPM in an event of a batch that a partition sees."""
         rows = [chunk.row(g, i) for i in chunk.span(g, index)]
         return tuple(row for row in rows if self.belongs(row, key))
 
     def belongs(self, solution: Solution, key: Key) -> bool:
-        """Whether a partition sees a solution."""
+        """Return whether a solution belongs to a partition."""
         return all(solution.get(name, term) == term for name, term in zip(self._keys, key, strict=True))

@@ -1,4 +1,4 @@
-"""Matchers of a whole query, which take batches of columns: what they do, and what some of them share."""
+"""Matchers of a whole query over batches of columns: their protocols, and common behaviour."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from spaseq.patterns.spectra.solutions import Solutions
 if TYPE_CHECKING:
     from spaseq.matching.tecs.reading import Portion
 
-#: Gives the solutions of a GPM in an event; None for a large one.
+#: Returns the solutions of a GPM in an event; None for a large one.
 Solve = Callable[[Single], Values | None]
 
-#: What an event completed: read it before the next event comes, which changes what it is read from.
+#: The matches of one event: read them before the next event, which changes what they are read from.
 Fleeting = Iterable[Block]
 
 
 class UnsolvedError(Exception):
-    """An event is too large to be taken as one that came alone."""
+    """An event is too large to be processed as a single one."""
 
 
-#: What classes of matchers can do: ``isinstance`` of a protocol takes as long as to make half a matcher.
+#: The abilities of classes of matchers: ``isinstance`` of a protocol is as slow as half a matcher's creation.
 _KNOWN: Final[dict[tuple[type, type], bool]] = {}
 
 
@@ -39,13 +39,13 @@ def _is(matcher: object, protocol: type) -> bool:
 
 
 class PushedPattern(NamedTuple):
-    """What a GPM asks of events that come alone.
+    """How a GPM is evaluated for single events.
 
-    ``names``: its variables; those with the same ``number`` ask the same, but for the names. ``solve`` gives
-    what it has in an event; ``join``: what that is, if it is nothing but a join of few triples, and filters;
-    ``streams``: of what events, None for those of any stream; ``is_told``: whether it counts that it has
-    solutions; ``tell`` is told which these are, if somebody has to know: the number of the event of each, in
-    order, and their values, a row each.
+    ``names``: its variables; GPMs with the same ``number`` are equal except for the names. ``solve`` returns
+    its solutions in an event. ``join``: the pattern, if it is only a join of few triples with filters.
+    ``streams``: of its events, None for any stream. ``is_told``: whether events with solutions are counted.
+    ``tell`` is called with the solutions, if needed: the number of the event of each, in order, and their
+    values, a row each.
     """
 
     names: Sequence[str]
@@ -60,31 +60,31 @@ class PushedPattern(NamedTuple):
 class ByColumns(Protocol):
     """A matcher of a whole query, with all its partitions, that takes batches of columns.
 
-    Matches come in the order of their last events, each as soon as it is certain, as those of ``Matcher`` do.
+    Matches come in the order of their last events, each as soon as it is certain, like those of ``Matcher``.
     """
 
     @property
     def waits(self) -> bool:
-        """Whether ``advance`` may give matches."""
+        """Whether ``advance`` may return matches."""
         ...
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterable[Block]:
-        """Takes events in processing order, the first at position ``start``; gives the matches found.
+        """Process events in processing order, the first at position ``start``; return the matches found.
 
         ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
         """
         ...
 
     def advance(self, time: int) -> Iterable[Block]:
-        """Time has come to ``time``: gives the matches that waited for that."""
+        """Advance to ``time``; return the matches that waited for that."""
         ...
 
     def close(self) -> Iterable[Block]:
-        """No event will come any more: gives the matches that waited for that."""
+        """End the streams; return the matches that waited for that."""
         ...
 
     def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        """Return the time up to which all matches were delivered, when the query's time is ``time``."""
         ...
 
 
@@ -93,45 +93,45 @@ class Unenumerated(Protocol):
 
     @property
     def waiting(self) -> int:
-        """Of how many events the matches are not all enumerated, at least."""
+        """The least number of events with matches that are not all enumerated."""
         ...
 
     def unread(self) -> Iterator[Block]:
-        """The matches that were not enumerated, each once; those found meanwhile, too."""
+        """Yield the matches that were not enumerated, each once, including those found meanwhile."""
         ...
 
     def drop(self) -> None:
-        """Forgets them."""
+        """Discard them."""
         ...
 
 
 @runtime_checkable
 class Enumerating(ByColumns, Unenumerated, Protocol):
-    """One that may leave what it has found, and enumerate it after any number of further events."""
+    """A matcher that may enumerate its matches later, after any number of further events."""
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        """Takes events, as ``process`` does, and enumerates nothing."""
+        """Process events like ``process``, without enumeration."""
         ...
 
     def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Gives away the matches that were not enumerated, by the first value of the keys.
+        """Give away the matches that were not enumerated, by the first value of the keys.
 
-        All under 0 if not ``by_key``. ``keys``: these alone, of those that nobody has begun to enumerate.
+        All under 0 if not ``by_key``. ``keys``: only these, if their enumeration has not begun.
         """
         ...
 
 
 @runtime_checkable
 class Quick(ByColumns, Protocol):
-    """One that says of an event at once that it completes nothing, as most do."""
+    """A matcher that tells at once that an event completes nothing, as most do."""
 
     @property
     def gpms(self) -> Sequence[str]:
-        """The GPMs in the order of what ``take_single`` asks for."""
+        """The GPMs in the order that ``take_single`` needs."""
         ...
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
-        """Whether ``take_single`` can be used; what its GPMs ask is said."""
+        """Prepare for ``take_single`` with these GPMs; return whether it can be used."""
         ...
 
     def take_single(self, event: Single, start: int) -> Fleeting | None:
@@ -142,20 +142,20 @@ class Quick(ByColumns, Protocol):
         ...
 
     def is_due(self, time: int) -> bool:
-        """Whether ``advance`` to this time may give matches."""
+        """Return whether ``advance`` to this time may return matches."""
         ...
 
     def counts(self) -> Counts | None:
-        """In how many of the events of ``take_single`` there were solutions, since the last call."""
+        """Return how many events of ``take_single`` had solutions since the last call."""
         ...
 
 
 class Immediate:
-    """What a matcher does when time passes, if a match of its queries is certain with its last event."""
+    """The behaviour of time for matchers with matches that are certain at their last event."""
 
     @property
     def waits(self) -> bool:
-        """Whether ``advance`` may give matches."""
+        """Whether ``advance`` may return matches."""
         return False
 
     def is_due(self, time: int) -> bool:
@@ -164,24 +164,24 @@ class Immediate:
         return False
 
     def advance(self, time: int) -> Iterator[Block]:
-        """Time has come to ``time``: no match waits for that."""
+        """Return no matches: none waits for time."""
         del time
         yield from ()
 
     def close(self) -> Iterator[Block]:
-        """No event will come any more: no match waits for that."""
+        """Return no matches: none waits for the end."""
         yield from ()
 
     def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``."""
+        """Return the time up to which all matches were delivered, when the query's time is ``time``."""
         return time
 
 
 def is_quick(matcher: object) -> TypeGuard[Quick]:
-    """Whether a matcher is ``Quick``."""
+    """Return whether an matcher is ``Quick``."""
     return _is(matcher, Quick)
 
 
 def is_enumerating(matcher: object) -> TypeGuard[Enumerating]:
-    """Whether a matcher is ``Enumerating``."""
+    """Return whether an matcher is ``Enumerating``."""
     return _is(matcher, Enumerating)

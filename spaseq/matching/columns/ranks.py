@@ -1,4 +1,4 @@
-"""Rows of events that have several partition keys → the order of these: that of terms, whatever their ids."""
+"""Rows of events that have several partition keys → the order of the keys by term, independent of ids."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def ranks(events: Ints, keys: Ints, dictionary: Dictionary, apart: int = 0) -> Ints:
-    """The place of each row's key among the others of its event, as numbers that order them.
+    """Return the rank of each row's key among those of its event, as numbers for sorting.
 
-    ``events`` says of each row its event, by a number from 0; ``keys``, of shape ``(rows, variables)``, have
-    the ids of its key. Terms are looked at only where an event has several keys. Those that differ in the
-    first ``apart`` variables, at most one, stand in any order, but always in the same: terms cost most here.
+    ``events`` has, for each row, its event, as a number from 0; ``keys``, of shape ``(rows, variables)``, has
+    the ids of its key. Terms are read only if an event has several keys. Keys that differ in the first
+    ``apart`` variables, at most one, are in an arbitrary but fixed order: terms cost most here.
     """
     if apart:
         rest = ranks(events, keys[:, apart:], dictionary)

@@ -1,4 +1,4 @@
-"""The aggregates of Kleene closures: an iteration more, and what they are when a condition asks."""
+"""Aggregates of Kleene closures: adding an iteration, and their value in a condition."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ from spaseq.matching.filters._kernel_values import (
 
 @inlined
 def kind_of(identifier: int, codes: Codes) -> int:
-    """The kind of a term; of none, or of one of many values, that."""
+    """Return the kind of an id: that of its term, BEYOND for several values, NOTHING for no term
+    or a fault.
+    """
     if identifier == MANY:
         return BEYOND
     if identifier <= 0 or codes[identifier] == FAULT:
@@ -49,7 +51,7 @@ def kind_of(identifier: int, codes: Codes) -> int:
 
 @part
 def _better(kind: int, a: int, b: int, numbers: Floats, codes: Codes) -> int:
-    """The smaller (ACC_MIN) or greater term of two; MANY if the tables cannot tell."""
+    """Return the smaller (ACC_MIN) or greater of two terms; MANY if the tables cannot decide."""
     if a == 0 or a == b:
         return b
     if b == 0:
@@ -69,7 +71,7 @@ def _better(kind: int, a: int, b: int, numbers: Floats, codes: Codes) -> int:
 
 @part
 def clear_sum(f: Floats, at: int) -> None:
-    """A sum of nothing: zero, exactly."""
+    """Set a sum to zero, exactly."""
     f[at] = 0.0
     f[at + 1] = 0.0
     f[at + 2] = CALC
@@ -77,7 +79,9 @@ def clear_sum(f: Floats, at: int) -> None:
 
 @part
 def _further(kind: int, known: int, nearer: int, current: int) -> int:
-    """The same for an aggregate with an offset; ``nearer`` is the one whose offset is less by one."""
+    """Return the next value of an aggregate with an offset; ``nearer`` is the one with the next smaller
+    offset.
+    """
     if kind == ACC_PREVIOUS:
         return nearer
     if known == MANY or current == 0 or (kind == ACC_FIRST and known != 0):
@@ -93,7 +97,7 @@ def _further(kind: int, known: int, nearer: int, current: int) -> int:
 def _folded(
     kind: int, offset: int, known: int, nearer: int, current: int, numbers: Floats, codes: Codes
 ) -> int:
-    """An aggregate that is a term or a count, with one more value; without one if that is unbound."""
+    """Return an aggregate that is a term or a count, after one more value; unchanged if that is unbound."""
     if kind != ACC_PREVIOUS and (known == ERROR or (current > 0 and codes[current] == FAULT)):
         return ERROR
     if offset > 0:
@@ -124,7 +128,7 @@ def _summed(
 
 @part
 def fold(t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, numbers: Floats, codes: Codes) -> None:
-    """An iteration ends: an aggregate of a wait takes the value of its slot."""
+    """End an iteration: an aggregate of a wait takes the value of its slot."""
     a = t[AGGREGATES] + number * A_SIZE
     current = m[w + SLOTS + t[a + A_SLOT]]
     if t[a + A_KIND] == ACC_SUM:
@@ -143,7 +147,7 @@ def aggregated(
     t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, inside: bool, current: int,
     numbers: Floats, codes: Codes,
 ) -> tuple[int, int, float, float]:  # fmt: skip
-    """Kind, id, value and error of an aggregate."""
+    """Return kind, id, value and error of an aggregate."""
     a = t[AGGREGATES] + number * A_SIZE
     kind, offset = t[a + A_KIND], t[a + A_OFFSET]
     completed = w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + t[a + A_KLEENE]

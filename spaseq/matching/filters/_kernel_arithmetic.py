@@ -1,9 +1,9 @@
-"""SPARQL's operators on what a condition's stack holds: values by kind, a double and how far that may be off.
+"""SPARQL's operators on stack values: a kind, a double, and an error bound of the double.
 
-Doubles decide where that is exact, and say that the tables do not know where it is not. Every number has a
-kind: a term whose double identifies it among such terms (``SHORT``: at most 15 digits) or not (``LONG``); an
-``xsd:double``; the result of exact arithmetic (``CALC``). The last two are known up to an error, if they come
-of what doubles round.
+If doubles are exact, they decide; otherwise the result is unknown to the tables. Every number has a kind: a
+term that its double identifies among such terms (``SHORT``: at most 15 digits) or not (``LONG``); an
+``xsd:double``; the result of exact arithmetic (``CALC``). Values of the last two kinds have an error bound,
+if they are computed from rounded doubles.
 """
 
 from __future__ import annotations
@@ -52,25 +52,25 @@ from spaseq.patterns.expressions._kernel_math import (
 
 _EPSILON: Final = 2.0**-52
 _WHOLE: Final = 2.0**53
-#: Functions of libm are as exact as this, in units of the last place.
+#: The error bound of libm's functions, in units of the last place.
 _ULPS: Final = 4.0
 
 
 @inlined
 def is_whole(x: float) -> bool:
-    """Whether a double is an integer that no other integer rounds to."""
+    """Return whether a double is an integer that no other integer rounds to."""
     return abs(x) <= _WHOLE and x == np.floor(x)
 
 
 @inlined
 def is_exact_sum(z: float) -> bool:
-    """Whether a sum of whole numbers is what it is, and not only near it."""
+    """Return whether a sum of whole numbers is exact."""
     return abs(z) <= _WHOLE
 
 
 @inlined
 def error_of(kind: int, x: float, e: float) -> float:
-    """How far ``x`` may be from the exact value."""
+    """Return a bound for the distance of ``x`` from the exact value."""
     if kind in (CALC, DOUBLE):
         return e
     if kind == SHORT and is_whole(x):
@@ -80,7 +80,7 @@ def error_of(kind: int, x: float, e: float) -> float:
 
 @inlined
 def _promoted(kind: int, x: float, e: float) -> float:
-    """How far ``x`` may be from the double that is nearest to the exact value."""
+    """Return a bound for the distance of ``x`` from the double nearest to the exact value."""
     if kind == CALC and e != 0.0:
         return e + abs(x) * _EPSILON
     return e if kind == DOUBLE else 0.0
@@ -88,7 +88,7 @@ def _promoted(kind: int, x: float, e: float) -> float:
 
 @inlined
 def _rough(z: float, e: float) -> tuple[int, float, float]:
-    """A double that is off by at most ``e``, if that says anything."""
+    """Return a double with an error of at most ``e``, if that is meaningful."""
     e = e * (1.0 + 1e-9) + abs(z) * _ULPS * _EPSILON + 1e-300
     if not (abs(z) < 1e300 and e < 1e300):
         return BEYOND, 0.0, 0.0
@@ -97,7 +97,7 @@ def _rough(z: float, e: float) -> tuple[int, float, float]:
 
 @inlined
 def kind_of_truth(verdict: int) -> int:
-    """The kind of a value that is true, false, an error, or not known."""
+    """Return the kind of a truth value: true, false, an error, or unknown."""
     if verdict == UNKNOWN:
         return BEYOND
     if verdict == EARLY:
@@ -107,7 +107,7 @@ def kind_of_truth(verdict: int) -> int:
 
 @inlined
 def verdict_of(kind: int) -> int:
-    """What a condition is that is of this kind: no value, or one that is not known."""
+    """Return the verdict of a condition of this kind: an error, or unknown."""
     if kind == BEYOND:
         return UNKNOWN
     return EARLY if kind == MISSING else ERRED
@@ -115,7 +115,7 @@ def verdict_of(kind: int) -> int:
 
 @inlined
 def _failed(xk: int, yk: int) -> int:
-    """The kind of what is computed of two values, if one has none or is not known; else ``SHORT``."""
+    """Return the kind of a result if an operand has no value or an unknown one; else ``SHORT``."""
     if xk == NOTHING or yk == NOTHING:
         return NOTHING
     if xk == BEYOND or yk == BEYOND:
@@ -125,7 +125,7 @@ def _failed(xk: int, yk: int) -> int:
 
 @part
 def _at_times(op: int, xk: int, x: float, yk: int, y: float) -> tuple[int, float, float]:
-    """Kind, value and error where one of two values is a moment or a duration."""
+    """Return kind, value and error where one of two values is a moment or a duration."""
     kind = NOTHING
     if xk == MOMENT and yk == MOMENT and op == SUBTRACT:
         kind = DURATION
@@ -141,7 +141,7 @@ def _at_times(op: int, xk: int, x: float, yk: int, y: float) -> tuple[int, float
 def calculate(
     op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float
 ) -> tuple[int, float, float]:
-    """Kind, value and error of ``x op y`` (comparison.arithmetic)."""
+    """Return kind, value and error of ``x op y`` (comparison.arithmetic)."""
     failed = _failed(xk, yk)
     if failed != SHORT:
         return failed, 0.0, 0.0
@@ -192,7 +192,7 @@ def calculate(
 
 @part
 def absolute(kind: int, x: float, e: float) -> tuple[int, float, float]:
-    """Kind, value and error of ``ABS(x)``."""
+    """Return kind, value and error of ``ABS(x)``."""
     if kind <= NOTHING:
         return kind, 0.0, 0.0
     if kind >= NODE:
@@ -205,7 +205,9 @@ def absolute(kind: int, x: float, e: float) -> tuple[int, float, float]:
 
 @part
 def applied(op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float) -> tuple[int, float, float]:
-    """Kind, value and error of a function of libm; one of one number takes an exact zero as the second."""
+    """Return kind, value and error of a function of libm; a unary function gets an exact zero as
+    the second.
+    """
     failed = _failed(xk, yk)
     if failed != SHORT:
         return failed, 0.0, 0.0
@@ -228,7 +230,7 @@ def applied(op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float)
         if not (is_whole(y) and y >= 1.0):
             return BEYOND, 0.0, 0.0
         return _rough(z, y * function(POW, abs(x) + a, y - 1.0) * a)
-    # All others go up, or down, between here and there.
+    # All other functions are monotonic in this interval.
     low, high = function(op, x - a, y), function(op, x + a, y)
     if not (abs(low) < 1e300 and abs(high) < 1e300):
         return BEYOND, 0.0, 0.0
@@ -237,7 +239,7 @@ def applied(op: int, xk: int, x: float, xe: float, yk: int, y: float, ye: float)
 
 @inlined
 def ordered(op: int, order: int) -> int:
-    """The comparison of two values that are less (-1), equal (0) or greater (1)."""
+    """Return the result of a comparison of two values in this order: less (-1), equal (0) or greater (1)."""
     if op == EQUAL:
         return TRUE if order == 0 else FALSE
     if op == UNEQUAL:
@@ -253,7 +255,7 @@ def ordered(op: int, order: int) -> int:
 
 @part
 def compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, ye: float, yi: int) -> int:
-    """``x op y``. ``xi``, ``yi``: the ids, 0 if it is no term."""
+    """Return ``x op y``. ``xi``, ``yi``: the ids, 0 for values that are no terms."""
     failed = _failed(xk, yk)
     if failed != SHORT:
         return verdict_of(failed)
@@ -283,7 +285,7 @@ def compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, y
 
 @part
 def truth(kind: int, x: float, e: float) -> int:
-    """The effective boolean value."""
+    """Return the effective boolean value."""
     if kind <= NOTHING:
         return verdict_of(kind)
     if kind in (NODE, MOMENT, DURATION):

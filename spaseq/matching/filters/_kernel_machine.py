@@ -1,4 +1,4 @@
-"""Conditions as data: a small postfix machine over term ids; and what it needs no stack for, or asks for."""
+"""Conditions as data: a small postfix machine over term ids, a shortcut without a stack, and lookups."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ from spaseq.matching.filters._kernel_values import (
 )
 from spaseq.patterns.expressions._kernel_math import geodesic
 
-# Values of expressions that the tables cannot compute: asked once for all values of their variables.
+# Values of expressions that the tables cannot compute: computed once for all values of their variables.
 #
-# An open hash table of answers, by the number of an expression and the ids of its values. What is not among
-# them is written down as a question; the caller answers all of them, and the same decisions are made again.
+# An open hash table of answers, by the number of an expression and the ids of its values. A missing answer is
+# noted as a question. The caller answers all questions, and the same decisions are made again.
 
-#: An expression is of at most so many values.
+#: The most values in an expression.
 MEMO_LIMIT: Final = 6
-#: Instead of the id of a value: an earlier iteration is missing.
+#: In place of a value's id: an earlier iteration is missing.
 TOO_EARLY: Final = -1
 # Columns of answers and of questions.
 ANSWER: Final = 0  # an id; 0: none
@@ -101,7 +101,7 @@ _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 
 @part
 def _place(m: Ints, table: int, mask: int, asked: Ints, question: int) -> int:
-    """Where the answer to a question, which stands at ``asked[question]``, is or belongs."""
+    """Return where the answer to a question, which is at ``asked[question]``, is or belongs."""
     code = 1
     for j in range(EXPRESSION, MEMO_SIZE):
         code = (code ^ asked[question + j]) * _MULTIPLIER
@@ -122,10 +122,10 @@ def _place(m: Ints, table: int, mask: int, asked: Ints, question: int) -> int:
 
 @part
 def look_up(m: Ints, stack: int, number: int, count: int, top: int) -> int:
-    """The id of an expression's value, of which ``count`` values begin at ``top``; 0 if nothing knows it."""
+    """Return the id of an expression's value for the ``count`` values at ``top``; 0 if it is unknown."""
     room = m[stack + MOST_WONDERS]
     asked = min(m[stack + WONDERS], room)
-    # There is room for one question more.
+    # There is room for one more question.
     question = m[stack + WONDERED] + asked * MEMO_SIZE
     m[question + ANSWER] = 0
     m[question + EXPRESSION] = number
@@ -137,7 +137,7 @@ def look_up(m: Ints, stack: int, number: int, count: int, top: int) -> int:
         elif kind != NOTHING:
             identifier = m[stack + DEEPEST + top + j]
             if identifier <= 0:
-                return 0  # of several values, or no term
+                return 0  # several values, or no term
         m[question + VALUES + j] = identifier
     known = _place(m, m[stack + MEMO], m[stack + MEMO_MASK], m, question)
     if m[known + ANSWER] != 0:
@@ -148,7 +148,7 @@ def look_up(m: Ints, stack: int, number: int, count: int, top: int) -> int:
 
 @kernel
 def learn(ints: Ints, table: int, mask: int, answered: Ints) -> None:
-    """Enters questions with their answers, one after the other; there is room for them."""
+    """Enter questions with their answers, one after the other; there must be room for them."""
     m: Ints = pointer(ints)
     new: Ints = pointer(answered)
     for question in range(0, len(answered), MEMO_SIZE):
@@ -157,17 +157,17 @@ def learn(ints: Ints, table: int, mask: int, answered: Ints) -> None:
             m[known + j] = new[question + j]
 
 
-# Comparisons of whole numbers, and of sums of two of them, which doubles decide: most conditions are one.
+# Comparisons of whole numbers, and of sums of two, for which doubles are exact: most conditions are such.
 #
-# They are decided without the stack, and as it would decide them.
+# They are decided without the stack, with the same result.
 
-#: It is another condition, or of other values.
+#: The condition is of another form, or its values are.
 OTHER: Final = -3
 
 
 @inlined
 def id_of(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
-    """The id of a variable: the event's, or else the run's."""
+    """Return the id of a variable: the event's, or else the run's."""
     if column >= 0:
         identifier = b[batch.column(b, column) + r]
         if identifier != 0:
@@ -177,7 +177,7 @@ def id_of(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
 
 @inlined
 def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> int:
-    """The id that an instruction pushes if it is of a short number, else 0."""
+    """Return the id that an instruction pushes if its term is a short number, else 0."""
     a = t[pc + 1]
     identifier = a if t[pc] == CONSTANT else id_of(m, w, t[pc + 2], b, t[pc + 3], r)
     return identifier if identifier > 0 and codes[identifier] == SHORT else 0
@@ -187,7 +187,9 @@ def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> 
 def compared(
     t: Ints, pc: int, end: int, m: Ints, w: int, b: Ints, r: int, numbers: Floats, codes: Codes
 ) -> tuple[int, int]:
-    """The verdict of the condition that begins at ``pc``, and where the next does; ``OTHER`` of others."""
+    """Return the verdict of the condition at ``pc``, and where the next one begins; ``OTHER`` for other
+    forms.
+    """
     second, third, fourth = pc + CODE_SIZE, pc + 2 * CODE_SIZE, pc + 3 * CODE_SIZE
     if fourth > end or t[second] > CONSTANT:
         return OTHER, pc
@@ -224,7 +226,7 @@ def compared(
 
 @inlined
 def _set(m: Ints, f: Floats, kinds: int, at: int, kind: int, identifier: int, x: float, e: float) -> None:
-    """Writes a value to a place of the stack."""
+    """Write a value to a place of the stack."""
     m[kinds + at] = kind
     m[kinds + DEEPEST + at] = identifier
     f[1 + at] = x
@@ -238,7 +240,7 @@ def _truth(m: Ints, f: Floats, kinds: int, at: int) -> int:
 
 @part
 def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
-    """The comparison of two values of the stack, the first at ``at``."""
+    """Return the comparison of two values of the stack, the first at ``at``."""
     return compare(
         op,
         m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at],
@@ -248,7 +250,7 @@ def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
 
 @part
 def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
-    """Replaces two values of the stack, or one, by what an instruction makes of them."""
+    """Replace the operands of an instruction on the stack, one or two, by its result."""
     xk, x, xe = m[kinds + at], f[1 + at], f[1 + DEEPEST + at]
     yk, y, ye = SHORT, 0.0, 0.0
     if op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
@@ -274,9 +276,10 @@ def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
 
 @part
 def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
-    """Replaces two longitudes and latitudes, exact doubles of points, by the metres between them.
+    """Replace two longitudes and latitudes, exact doubles of points, by the metres between them.
 
-    What is no point is an error, if nothing is missing for want of an earlier iteration: as in any call.
+    Other values than points are an error, unless a value is missing for want of an earlier iteration: as in
+    any call.
     """
     kind = DOUBLE
     are_points = True
@@ -299,7 +302,8 @@ def holds(
     t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
     numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
-    """Whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one fails.
+    """Return whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one
+    fails.
 
     The stack: kinds and ids from ``m[kinds]`` on, numbers and errors in ``f``.
     """
@@ -316,7 +320,7 @@ def _by_stack(
     t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
     numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
-    """The same of conditions that are not all decided without the stack."""
+    """Return the same for conditions that need the stack."""
     unknown = False
     top = 0
     pc = start
@@ -334,7 +338,7 @@ def _by_stack(
             kind = kind_of(identifier, codes)
             x = numbers[identifier] if kind >= SHORT else 0.0
             if op == ONE:
-                # Of none it is 0; of a faulty one it is an error.
+                # The average of no values is 0; of a faulty one, an error.
                 kind = CALC if identifier <= 0 or codes[identifier] != FAULT else NOTHING
                 kind = kind if identifier != MANY else BEYOND
                 x = 1.0 if identifier > 0 else 0.0
@@ -391,7 +395,7 @@ def _by_stack(
                 top -= 1
                 pc = pc if verdict == TRUE else a
             else:
-                # Whether an error is for want of an iteration alone depends on both branches.
+                # Both branches decide whether an error is only for want of an iteration.
                 _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
                 pc = slot
         elif op == JUMP:

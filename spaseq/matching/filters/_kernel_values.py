@@ -1,4 +1,4 @@
-"""What the numbers in the kernel's tables, batches and programs mean."""
+"""The meaning of the numbers in the kernel's tables, batches and programs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
-# What a condition is: it holds, fails, cannot be told by the tables, or is an error of SPARQL, perhaps only
-# for want of an earlier iteration.
+# The verdict of a condition: it holds, fails, is unknown to the tables, or is an error of SPARQL, possibly
+# only for want of an earlier iteration.
 EARLY: Final = -2
 ERRED: Final = -1
 FALSE: Final = 0
@@ -38,19 +38,19 @@ WOKEN: Final = 9
 PARTITION_COLUMNS: Final = 10
 AGGREGATES: Final = 11
 N_GAPS: Final = 12
-GAPS: Final = 13  # where in a wait those of negations stand
+GAPS: Final = 13  # places of the gaps of negations in a wait
 CHAINS: Final = 14
 CHAINS_END: Final = 15
 TRAILS: Final = 16  # matches may wait for the end of their window
-HOLDS: Final = 17  # all of them wait for the end of the last window of their last event
-LAST_VIEW: Final = 18  # of negations that the end of the window decides
+HOLDS: Final = 17  # all matches wait for the end of the last window of their last event
+LAST_VIEW: Final = 18  # of negations that are decided at the end of the window
 MOST_PARTS: Final = 19  # of a candidate that gathers events; 0: none does
 CONSUMES: Final = 21  # matches end the other runs of their partition
-BARS: Final = 20  # where in a wait stand, by stream, the first events that bar others
-SINCES: Final = 22  # where in a wait stand the times since which there is a bound
-SINCES_END: Final = 23  # then of each whether it begins with the next event
-LIMITS: Final = 24  # where the bounds stand
-APART: Final = 25  # so many of the first keys say whose a match is: nobody asks for their order
+BARS: Final = 20  # place in a wait of the first excluding events, by stream
+SINCES: Final = 22  # place in a wait of the beginnings of time bounds
+SINCES_END: Final = 23  # then, for each, whether it begins with the next event
+LIMITS: Final = 24  # place of the limits
+APART: Final = 25  # this many of the first keys identify a match's query; their order is not needed
 TABLES_HEADER: Final = 26
 
 # Columns of aggregates in the tables.
@@ -58,26 +58,26 @@ A_KIND: Final = 0
 A_SLOT: Final = 1
 A_SUM: Final = 2
 A_KLEENE: Final = 3
-A_OFFSET: Final = 4  # what is one nearer stands behind it
+A_OFFSET: Final = 4  # the aggregate of the next smaller offset follows
 A_SIZE: Final = 5
 
 #: Places of the stack.
 DEEPEST: Final = 32
-# After kinds and ids stand where answers are kept and one place less than they have, where questions are
-# written, how many there are, and for how many there is room (see ``_kernel_memo``).
+# After kinds and ids: the place of the answers and their number less one; the place of the questions, their
+# number, and the room for them (see ``_kernel_machine``).
 MEMO: Final = 2 * DEEPEST
 MEMO_MASK: Final = MEMO + 1
 WONDERED: Final = MEMO + 2
 WONDERS: Final = MEMO + 3
 MOST_WONDERS: Final = MEMO + 4
 STACK: Final = MEMO + 5
-#: Instead of an id: of several values, or beyond the tables; and: an error, for good in an aggregate.
+#: In place of an id: several values, or unknown to the tables; and an error, permanent in an aggregate.
 MANY: Final = -1
 ERROR: Final = -2
 
-# Kinds of values; those of terms are the codes of the id table, where -1 is "not looked at yet".
-FAULT: Final = -3  # an error that makes an aggregate over it one
-MISSING: Final = -2  # an error for want of an earlier iteration alone
+# Kinds of values; those of terms are the codes of the id table, where -1 is "not read yet".
+FAULT: Final = -3  # an error that makes an aggregate over it an error
+MISSING: Final = -2  # an error only for want of an earlier iteration
 BEYOND: Final = 0
 NOTHING: Final = 1  # any other error
 SHORT: Final = 2
@@ -102,26 +102,26 @@ DIVIDE: Final = 6
 MINUS: Final = 7
 AVERAGE: Final = 8  # of a sum and a count
 COMPARE: Final = 9  # which operator; a condition
-IF_BOUND: Final = 10  # where to go on if the variable is not bound
-IF_COMPLETED: Final = 11  # where to go on if a Kleene (as slot) has no completed iteration
+IF_BOUND: Final = 10  # the target if the variable is unbound
+IF_COMPLETED: Final = 11  # the target if a Kleene (as slot) has no completed iteration
 ONE: Final = 12  # 1 if the variable is bound, else 0
 TEST: Final = 13  # a condition: the effective boolean value
 RELATE: Final = 14  # which operator; a value
 NOT: Final = 15
 AND: Final = 16
 OR: Final = 17
-UNLESS_FALSE: Final = 18  # where to go on if what is there is false, which stays
+UNLESS_FALSE: Final = 18  # the target if the top is false, which stays
 UNLESS_TRUE: Final = 19
-CHOOSE: Final = 20  # takes a truth: where to go on if it is false; and, as slot, if it is an error
-JUMP: Final = 21  # where to go on
-KEEP: Final = 22  # where to go on unless what is there is an error
+CHOOSE: Final = 20  # pops a truth value: the target if it is false; and, as slot, if it is an error
+JUMP: Final = 21  # the target
+KEEP: Final = 22  # the target unless the top is an error
 BOUND: Final = 23  # whether the variable is bound
 ABS: Final = 24
-FUNCTION: Final = 25  # which one of a number
-FUNCTION_2: Final = 26  # which one of two numbers
+FUNCTION: Final = 25  # which function of one number
+FUNCTION_2: Final = 26  # which function of two numbers
 DISTANCE: Final = 27  # of two longitudes and latitudes
-LOOK_UP: Final = 28  # number of the expression; as slot, how many values it is of
-INSTEAD: Final = 29  # a value instead of an error, or both errors
+LOOK_UP: Final = 28  # number of the expression; as slot, the number of its values
+INSTEAD: Final = 29  # a value in place of an error, or both errors
 
 # Comparisons.
 EQUAL: Final = 0

@@ -1,10 +1,10 @@
-"""A batch of events, as kernels read it: an array of its head, columns of events, and columns of solutions.
+"""A batch of events in the kernels' form: an array with a head, columns of events, and columns of solutions.
 
-``batch.time(b, e)`` is the time of its event number e. Places in the head have names in capitals, for who
-writes it: of columns, where they begin stands there. That may be anywhere in memory: columns of thousands of
-events are not copied, many queries read the same, and a place is how far from the array's first integer they
-begin, before it or behind its end (``_places.place``). Who has the array keeps them. Kernels read it by a
-pointer.
+``batch.time(b, e)`` is the time of event number e. Places in the head have names in capitals, for the writer.
+The place of a column holds where it begins, which may be anywhere in memory: columns of thousands of events
+are not copied, and many queries share them. A place is the distance of a column from the array's first
+integer, before or after it (``_fields.place``). The owner of the array keeps the columns. Kernels read it by
+a pointer.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Ints = npt.NDArray[np.int64]
 
 #: How many events there are.
 SIZE: Final = 0
-#: The position of the first one among all that the query has had.
+#: The position of the first event among all that the query has had.
 START: Final = 1
 TIME: Final = 2
 #: The rank of the stream.
 STREAM: Final = 3
-#: The number of arrival in the stream.
+#: The arrival number in the stream.
 NUMBER: Final = 4
 #: The place on the window's axis.
 AXIS: Final = 5
-#: Where the shares of each event begin, and those of the last one end: one for each GPM that has rows in it,
+#: Where the shares of each event begin, and those of the last one end: a share for each GPM with rows in it,
 #: in the order of GPMs.
 SHARES: Final = 6
-#: Where it is said where each column of solutions begins.
+#: The place of the list of columns of solutions.
 COLUMNS: Final = 7
 HEAD: Final = 8
 
@@ -56,13 +56,13 @@ SHARE: Final = 3
 
 
 def values(batch: Ints, place: int, size: int = 1) -> Ints:
-    """So many integers from a place on, wherever that is."""
+    """Return some integers at a place, which may be outside of the array."""
     found = (ctypes.c_int64 * size).from_address(address(batch) + 8 * int(place))
     return np.ctypeslib.as_array(found)
 
 
 def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
-    """The shares of the only event of a batch, and where they begin and end, which stands at ``at``.
+    """Return the shares of the only event of a batch, and where they begin and end, for place ``at``.
 
     ``rows``: where those of each GPM begin and end.
     """
@@ -71,7 +71,7 @@ def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
 
 
 def counts(columns: Ints, event: int, gpms: int) -> Ints:
-    """How many rows of each of so many GPMs an event of a batch has."""
+    """Return how many rows each GPM has in an event of a batch."""
     begin, end = columns[columns[SHARES] + event : columns[SHARES] + event + 2].tolist()
     found = np.zeros(gpms, dtype=np.int64)
     for at in range(begin, end, SHARE):

@@ -1,4 +1,4 @@
-"""What is computed of filters between GPMs outside the machine: of one event, or by values asked for."""
+"""Parts of filters that the machine cannot compute: columns of one event's values, and lookups."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ from spaseq.patterns.spectra.solutions import Solutions, per_distinct
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import DOUBLE, Value, decode
 
-# The values of expressions that the machine does not compute itself, by those that they are of.
+# The values of expressions that the machine cannot compute, by the values of their variables.
 
 Ints = npt.NDArray[np.int64]
 
 
 class Lookups:
-    """Answers the kernel's questions, whose rows are as ``_kernel_memo`` has them."""
+    """Answers the kernel's questions; their rows are described in ``_kernel_machine``."""
 
     def __init__(self, lookups: Sequence[DerivedLookup], dictionary: Dictionary) -> None:
         self._expressions = [_AskedValues.of(one, dictionary) for one in lookups]
         self._error, self._early = dictionary.pin(ERROR), dictionary.pin(EARLY)
 
     def answered(self, questions: Ints) -> Ints:
-        """The questions, each once, with the ids of their answers."""
+        """Return the distinct questions, with the ids of their answers."""
         asked = np.unique(questions, axis=0)
         for number in np.unique(asked[:, memo.EXPRESSION]).tolist():
             rows = np.flatnonzero(asked[:, memo.EXPRESSION] == number)
@@ -80,7 +80,7 @@ class Lookups:
 
 @dataclass(frozen=True, slots=True)
 class _AskedValues:
-    """An expression that is looked up: its vectorized calls, and what computes the rest of a solution."""
+    """An expression for lookups: its vectorized calls, and a function that computes the rest."""
 
     names: tuple[str, ...]
     calls: VectorizedCalls
@@ -94,22 +94,22 @@ class _AskedValues:
         return cls(lookup.names, calls, evaluate, errs_for_want_of(lookup.expression, dictionary))
 
 
-# What one event decides of filters between GPMs: computed for a batch, and read as further variables.
+# Parts of filters between GPMs that one event decides: computed for a batch, and read as further variables.
 #
 # ``STRLEN(?s) > STRLEN(?t)`` with ?s of one GPM and ?t of another becomes a comparison of two columns of
-# numbers. Only what a program cannot compute itself is taken out (``conditions``); what it cannot and needs
-# several GPMs is looked up by its values.
+# numbers. Only parts that a program cannot compute are replaced; such parts of several GPMs are looked up
+# by their values.
 
 #: Aggregates of an expression's values; some are the expression of the aggregate.
 _OF_VALUES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
-#: Stands for the longitude and latitude of what is no point: an error, but not for want of a value.
+#: In place of the longitude and latitude of other terms than points: an error, but not for want of a value.
 NO_POINT: Final = ox.Literal("no point")
-#: What has a value although a variable has none.
+#: Functions that may have a value although a variable is unbound.
 _FORGIVING: Final = ("COALESCE", "IF", "BOUND")
 
 
 class Of(StrEnum):
-    """What of an expression's value a column holds."""
+    """Which part of an expression's value a column holds."""
 
     VALUE = "value"
     LONGITUDE = "longitude"
@@ -118,10 +118,10 @@ class Of(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A column that is computed of others: an expression that one GPM's rows decide.
+    """A column computed from others: an expression that one GPM's rows decide.
 
-    Where there is no value it holds ``ERROR``; if it is ``summed``, by an aggregate, ``FAULT``. The place of
-    what is no point is ``NO_POINT``.
+    Where there is no value it holds ``ERROR``; if it is ``summed``, by an aggregate, ``FAULT``. For other
+    terms than points, the coordinates are ``NO_POINT``.
     """
 
     expression: Expression
@@ -129,7 +129,7 @@ class Derived:
     summed: bool = False
 
     def column(self, dictionary: Dictionary) -> Callable[[Solutions], Ids]:
-        """What computes the ids of the column from solutions."""
+        """Return a function that computes the ids of the column from solutions."""
         calls = VectorizedCalls(self.expression, dictionary)
         names = sorted(mentioned(calls.rest))
         evaluate = compile_value(calls.rest, dictionary)
@@ -154,7 +154,9 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A query whose filters read ``derived`` columns, by their names; ``certain``: what GPMs surely bind."""
+    """A query with filters that read ``derived`` columns, by their names; ``certain``: what GPMs
+    surely bind.
+    """
 
     pattern: SequencePattern
     derived: Mapping[str, Derived]
@@ -162,7 +164,7 @@ class Split:
 
 
 def split(pattern: SequencePattern) -> Split:
-    """Takes what one event decides out of filters."""
+    """Replace the parts of filters that one event decides."""
     return _FilterSplitter(pattern).split()
 
 
@@ -174,7 +176,7 @@ class _FilterSplitter:
 
     def split(self) -> Split:
         pattern = self._pattern
-        # Filters first: they say which columns there are.
+        # Filters first: they determine the columns.
         where = self._filters(pattern.where)
         correlated = {name: self._filters(part.correlated) for name, part in pattern.gpms.items()}
         root = self._node(pattern.root)
@@ -192,7 +194,7 @@ class _FilterSplitter:
         )
 
     def _of_gpm(self, part: GpmPart) -> frozenset[str]:
-        """The derived columns of a GPM."""
+        """Return the derived columns of a GPM."""
         return frozenset(n for d, n in self._derived.items() if mentioned(d.expression) <= part.variables)
 
     def _filters(self, filters: Iterable[Filter]) -> tuple[Filter, ...]:
@@ -213,7 +215,7 @@ class _FilterSplitter:
                 return rebuilt(node, self._node)
 
     def _own(self, node: Node) -> Node:
-        """A node whose Kleenes own what is derived of their own variables."""
+        """Return a node with Kleenes that own the columns derived from their own variables."""
         if isinstance(node, Kleene):
             more = {n for d, n in self._derived.items() if mentioned(d.expression) & node.own}
             node = replace(node, own=node.own | more)
@@ -225,7 +227,7 @@ class _FilterSplitter:
         return substitute(expression, self._instead)
 
     def _instead(self, part: Expression) -> Expression | None:
-        """What stands instead of a part of a filter; None if its own parts are to be looked at."""
+        """Return the replacement of a part of a filter; None if its parts must be considered."""
         match part:
             case Exists() | Prev():
                 return part
@@ -238,7 +240,7 @@ class _FilterSplitter:
             case FunctionCall() if is_volatile(part):
                 return None
             case FunctionCall(function) if function.value not in (*UNARY, *BINARY, PI):
-                # An expression of several GPMs is looked up by its variables, whatever its parts are.
+                # An expression of several GPMs is looked up by its variables, regardless of its parts.
                 return self._applied(part) or part
             case Call(name) if name not in (*_FORGIVING, *VOLATILE, "ABS"):
                 return self._applied(part) or part
@@ -246,13 +248,17 @@ class _FilterSplitter:
                 return None
 
     def _applied(self, call: Expression) -> Expression | None:
-        """A function of what one event binds, as a column; of what an earlier iteration bound, as its."""
+        """Return a function of one event's variables as a column; of an earlier iteration's as PREV, FIRST or
+        LAST.
+        """
         return self._column(call) or self._of_earlier(call, lambda e: self._column(e))
 
     def _of_earlier(
         self, expression: Expression, column: Callable[[Expression], Var | None]
     ) -> Expression | None:
-        """A function of one PREV(?v), FIRST(?v) or LAST(?v) is that of the same function of ?v."""
+        """Return a function of one PREV(?v), FIRST(?v) or LAST(?v) as PREV, FIRST or LAST of the function's
+        column.
+        """
         parts = [p for p in walk(expression) if isinstance(p, Prev | Aggregate)]
         if len(set(parts)) != 1:
             return None
@@ -285,7 +291,7 @@ class _FilterSplitter:
         return Binary("/", Call(METRES, tuple(places)), length)
 
     def _place(self, operand: Expression, of: Of) -> Expression | None:
-        """The longitude or latitude of a point."""
+        """Return the longitude or latitude of a point."""
         if isinstance(operand, Constant):
             try:
                 found = point(decode(operand.term))[of is Of.LATITUDE]
@@ -296,7 +302,7 @@ class _FilterSplitter:
         return column or self._of_earlier(operand, lambda e: self._column(e, of))
 
     def _summed(self, argument: Expression) -> Var | None:
-        """The column of an aggregate over iterations. Without the variables it must err because of them."""
+        """Return the column of an aggregate over iterations. It must err if the variables are unbound."""
         if not mentioned(argument) & self._pattern.owners.keys():
             return None
         if any(isinstance(part, Aggregate | Prev | Exists) for part in walk(argument)):
@@ -306,10 +312,11 @@ class _FilterSplitter:
         return self._column(argument, summed=True)
 
     def _column(self, expression: Expression, of: Of = Of.VALUE, summed: bool = False) -> Var | None:
-        """The variable of a column, if one GPM's rows decide the expression wherever its variables are bound.
+        """Return the variable of a column, if one GPM's rows decide the expression wherever its variables are
+        bound.
 
-        Without a value for any variable it must be an error, so that a match without the GPM's events has
-        none. And whichever GPM binds one of the variables must surely bind all, so that all GPMs agree.
+        If all variables are unbound it must be an error, so that a match without the GPM's events has no
+        value. A GPM that binds one of the variables must surely bind all, so that all GPMs agree.
         """
         names = mentioned(expression)
         parts = list(walk(expression))
@@ -341,5 +348,5 @@ def _is_forgiving(part: Expression) -> bool:
 
 
 def _outside(expression: Expression, one: Expression) -> Iterable[Expression]:
-    """The parts of an expression that are not inside ``one``."""
+    """Return the parts of an expression that are not inside ``one``."""
     return walk(substitute(expression, lambda p: Constant(ERROR) if p == one else None))

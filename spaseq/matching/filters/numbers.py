@@ -1,4 +1,4 @@
-"""What the kernel knows of terms: a double and a code for each id, see ``_kernel_values``."""
+"""The kernel's knowledge of terms: a double and a code for each id, see ``_kernel_values``."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ from spaseq.terms.values import (
 
 Ids = npt.NDArray[np.int64]
 
-#: Decimals of so many digits are told apart by their doubles.
+#: Decimals of up to this many digits are identified by their doubles.
 _DIGITS: Final = 15
 _UNKNOWN: Final = -1
 _MILLION: Final = Decimal(10**6)
 _WHOLE: Final = 2**53
 _DURATION: Final = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
 
-#: Columns of so many ids are worth remembering that they were looked at, and so many columns.
+#: Columns of at least this many ids are remembered as read; and how many such columns.
 _LARGE: Final = 1 << 10
 _MOST_SEEN: Final = 64
 
-#: The texts of numbers that surely have no more digits than that.
+#: Texts of numbers with surely no more digits.
 _SHORT: Final = re.compile(
     rf'"(?:([+-]?[0-9]{{1,15}})"\^\^<{XSD}integer>|([+-]?[0-9]{{1,7}}(?:\.[0-9]{{1,7}})?)"\^\^<{XSD}decimal>)'
 )
 
-#: Stands for what has no value. (A term, so that it can stand in a column and in a slot.)
+#: Stands for an error. (A term, so that it can be in a column and in a slot.)
 ERROR: Final = NamedNode("urn:x-spaseq:no-value")
-#: Stands for what has no value where an aggregate is over it, which has none therefore.
+#: Stands for an error that makes an aggregate over it an error.
 FAULT: Final = NamedNode("urn:x-spaseq:no-value-at-all")
-#: Stands for what programs cannot tell.
+#: Stands for a value that programs do not know.
 OPEN: Final = NamedNode("urn:x-spaseq:unknown")
-#: Stands for what has no value only for want of an earlier iteration.
+#: Stands for an error only for want of an earlier iteration.
 EARLY: Final = NamedNode("urn:x-spaseq:no-value-yet")
 
 
@@ -67,7 +67,7 @@ class Numbers:
 
     @classmethod
     def of(cls, dictionary: Dictionary) -> Numbers:
-        """That of a dictionary."""
+        """Return the table of a dictionary."""
         return dictionary.beside(cls)
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -77,14 +77,14 @@ class Numbers:
         self.numbers: npt.NDArray[np.float64] = np.zeros(0)
         self.codes: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._ranks: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
-        # The codes, for who looks at few.
+        # The codes as a memoryview, for reading few.
         self._codes = self.codes.data
-        # Columns that were looked at: many queries read the same.
+        # The columns read so far: many queries share them.
         self._seen: dict[int, ref[Ids]] = {}
         self._make_room()
 
     def cover(self, ids: Ids) -> None:
-        """Looks at terms that nobody has seen yet."""
+        """Read the terms that are not in the table yet."""
         with self._dictionary.lock:
             seen = self._seen.get(id(ids))
             if seen is not None and seen() is ids:
@@ -109,7 +109,7 @@ class Numbers:
             self.codes[identifier], self.numbers[identifier] = known
 
     def cover_few(self, ids: Collection[int]) -> None:
-        """The same without arrays, as for an event that comes alone."""
+        """Do the same without arrays, as for a single event."""
         codes, limit = self._codes, len(self._codes)
         new = [identifier for identifier in ids if identifier >= limit or codes[identifier] == _UNKNOWN]
         if not new:
@@ -119,11 +119,11 @@ class Numbers:
             self._make_room()
             for identifier in new:
                 known = _short(dictionary.written(identifier)) or _look(dictionary.value(identifier))
-                # Last the code, which says that the number is there.
+                # The code is last: it says that the number is there.
                 self.numbers[identifier], self._codes[identifier] = known[1], known[0]
 
     def note(self, identifier: int, text: str) -> None:
-        """Looks at a new term, if that is no work; if it is, it is looked at when it is needed."""
+        """Read a new term if that is cheap; otherwise it is read when it is needed."""
         known = _short(text)
         if known is not None:
             if identifier >= len(self._codes):
@@ -136,16 +136,16 @@ class Numbers:
             room = 2 * limit - len(self.codes)
             numbers = np.concatenate([self.numbers, np.zeros(room)])
             codes = np.concatenate([self.codes, np.full(room, _UNKNOWN, dtype=np.int8)])
-            # What is no term, and the terms that stand for errors, are what they are without a look.
+            # Unused ids, and the terms that stand for errors, need not be read.
             codes[0] = codes[self._error] = v.NOTHING
             codes[self._early], codes[self._fault] = v.MISSING, v.FAULT
             codes[self._open] = v.BEYOND
             few = codes.data
-            # No interrupt comes between these: that takes a call, or a loop.
+            # No interrupt can occur between these: that needs a call, or a loop.
             self.numbers, self.codes, self._codes = numbers, codes, few
 
     def _usual(self, new: Ids) -> Ids:
-        """Enters the numbers that the dictionary reads without a Python object; returns the other ids."""
+        """Enter the numbers that the dictionary reads without a Python object; return the other ids."""
         if len(self._ranks) < len(self.codes):
             self._ranks = np.zeros(len(self.codes), dtype=np.int8)
         self._ranks[new] = NO_NUMBER
@@ -164,15 +164,15 @@ class Numbers:
 
 
 def _short(text: str) -> tuple[int, float] | None:
-    """The same as ``_look`` for the text of an integer or decimal of few digits: it needs no exact value."""
+    """Do ``_look`` for the text of a short integer or decimal, without an exact value."""
     number = _SHORT.fullmatch(text)
     if number is None:
         return None
-    return v.SHORT, float(number[number.lastindex or 0]) or 0.0  # not the zero that has a sign
+    return v.SHORT, float(number[number.lastindex or 0]) or 0.0  # not a zero with a sign
 
 
 def _look(value: Value) -> tuple[int, float]:
-    """The code and number of a value."""
+    """Return the code and number of a value."""
     match value.kind:
         case kind if kind == INTEGER:
             number = value.data
@@ -206,12 +206,12 @@ def _look(value: Value) -> tuple[int, float]:
 
 
 def _moment(seconds: Decimal) -> tuple[int, float]:
-    """A dateTime with a zone."""
+    """Return a dateTime with a zone."""
     return _micros(v.MOMENT, seconds)
 
 
 def _duration(value: Value) -> tuple[int, float]:
-    """A duration of days and less."""
+    """Return a duration of days and less."""
     assert isinstance(value.term, Literal)
     match = _DURATION.fullmatch(value.text)
     if value.term.datatype.value not in (XSD + "dayTimeDuration", XSD + "duration") or match is None:
@@ -224,7 +224,7 @@ def _duration(value: Value) -> tuple[int, float]:
 
 
 def _micros(code: int, seconds: Decimal) -> tuple[int, float]:
-    """Microseconds, if there are so few of them that a double is exact."""
+    """Return microseconds, if a double is exact for them."""
     micros = EXACT.multiply(seconds, _MILLION)
     if abs(micros) < _WHOLE and micros == micros.to_integral_value():
         return code, float(micros)

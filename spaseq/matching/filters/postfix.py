@@ -1,4 +1,4 @@
-"""Filters as programs of the kernel's postfix machine (``_kernel_machine``), still with names in them."""
+"""Filters as programs of the kernel's postfix machine (``_kernel_machine``), with names, not numbers."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _DEMAND: Final = (
     "aggregates between GPMs are COUNT, SUM, AVG, MIN, MAX, FIRST or LAST, without DISTINCT, "
     "of a variable or of what one GPM surely binds"
 )
-#: Aggregates whose values do not depend on DISTINCT.
+#: Aggregates that do not depend on DISTINCT.
 _DISTINCT: Final = ("MIN", "MAX", "FIRST")
 
 #: The metres between two points, given as two longitudes and latitudes (``derived``); no query names it.
 METRES: Final = "metres between"
 
-#: How many values an instruction leaves on the stack more than it takes, if not one less.
+#: How many more values an instruction pushes than it pops, if not one less.
 _GROWS: Final = {
     **dict.fromkeys(("PUSH", "CONSTANT", "AGGREGATE", "ONE", "BOUND"), 1),
     **dict.fromkeys(("MINUS", "NOT", "ABS", "FUNCTION", "UNLESS_TRUE", "UNLESS_FALSE", "KEEP"), 0),
@@ -61,7 +61,7 @@ _GROWS: Final = {
 }
 
 
-#: The Kleenes that each group variable belongs to, in one alternative or another, outermost first.
+#: The Kleenes that each group variable belongs to, in all alternatives, outermost first.
 Owners = Mapping[str, tuple[int, ...]]
 
 
@@ -76,7 +76,7 @@ class BeyondTables(ValueError):  # noqa: N818  # an answer more than an error
 class Accumulator(NamedTuple):
     """An aggregate of a Kleene's completed iterations. ``kind`` names one of the kernel's.
 
-    ``offset`` counts on from the first value, or back from the last iteration or value.
+    ``offset`` counts from the first value on, or back from the last iteration or value.
     """
 
     kleene: int
@@ -87,7 +87,7 @@ class Accumulator(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DerivedLookup:
-    """An expression that is asked once for all values of what it is of; its variables are ``names``."""
+    """An expression that is computed once for each combination of values of its variables, ``names``."""
 
     expression: Expression
     names: tuple[str, ...]
@@ -96,8 +96,8 @@ class DerivedLookup:
 class Instruction(NamedTuple):
     """An instruction. ``what`` depends on ``op``: a variable, term, accumulator, Kleene or operator.
 
-    ``inside``: an aggregate takes the iteration in progress, too. ``skip``: how many instructions to pass
-    over, if the instruction says so.
+    ``inside``: an aggregate includes the iteration in progress. ``skip``: how many instructions to skip if
+    the instruction jumps.
     """
 
     op: str
@@ -108,9 +108,9 @@ class Instruction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterSite:
-    """Where a filter is asked: inside which Kleenes, and when it is passed over.
+    """Where a filter is evaluated: inside which Kleenes, and when it is skipped.
 
-    ``guarded``: while variables are unbound, or Kleenes not completed, it says nothing.
+    ``guarded``: it is skipped while variables are unbound, or Kleenes not completed.
     """
 
     inside: tuple[int, ...] = ()
@@ -118,7 +118,7 @@ class FilterSite:
 
 
 def steps(item: Filter, site: FilterSite, owners: Owners) -> list[Instruction]:
-    """A filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
+    """Return a filter as a program. Raises ``BeyondTables`` if the machine cannot run it."""
     expression = item.condition
     body: list[Instruction] = []
     for condition in conjuncts(expression):
@@ -139,7 +139,7 @@ def steps(item: Filter, site: FilterSite, owners: Owners) -> list[Instruction]:
 
 
 def needs(expression: Expression, owners: Owners) -> frozenset[str]:
-    """The variables outside PREV, and in aggregates those that are no group variables."""
+    """Return the variables outside PREV, and in aggregates only other than group variables."""
     match expression:
         case Prev():
             return frozenset()
@@ -152,14 +152,14 @@ def needs(expression: Expression, owners: Owners) -> frozenset[str]:
 
 
 def summarised(expression: Expression, owners: Owners) -> Iterator[str]:
-    """The group variables that say what the aggregates in an expression range over."""
+    """Yield the group variables over which the aggregates in an expression range."""
     for part in walk(expression):
         if isinstance(part, Aggregate) and (names := mentioned(part) & owners.keys()):
             yield max(names, key=lambda name: (owners[name][-1], name))
 
 
 def _completed(expression: Expression, owners: Owners) -> Iterator[int]:
-    """The Kleenes without which an expression's aggregates say nothing yet."""
+    """Yield the Kleenes that must be completed before an expression's aggregates can be evaluated."""
     for name in summarised(expression, owners):
         if len(owners[name]) > 1:
             raise _beyond("aggregates in WHERE are of variables of one scope", expression)
@@ -167,13 +167,15 @@ def _completed(expression: Expression, owners: Owners) -> Iterator[int]:
 
 
 def with_nearer(accumulators: Iterable[Accumulator]) -> list[Accumulator]:
-    """The aggregates in order, and those that they are counted on from, each right behind the next."""
+    """Return the aggregates in order, each followed by the one of the next smaller offset that it is computed
+    from.
+    """
     found = {a._replace(offset=i) for a in accumulators for i in range(a.offset + 1)}
     return sorted(found, key=lambda a: (a.kleene, a.kind, a.variable, -a.offset))
 
 
 def touched(expression: Expression, owners: Owners) -> frozenset[int]:
-    """The Kleenes that must be left before a filter of WHERE is decided."""
+    """Return the Kleenes that must be left before a filter of WHERE is decided."""
     names = (*needs(expression, owners), *summarised(expression, owners))
     return frozenset(kleene for name in names for kleene in owners.get(name, ()))
 
@@ -186,13 +188,13 @@ class _PostfixWriter:
         self._owners = owners
 
     def _kleenes(self, name: str) -> tuple[tuple[int, ...], bool]:
-        """The Kleenes whose iterations a variable may mean here, and whether that is one in progress."""
+        """Return the Kleenes that a variable may belong to here, and whether one is in progress."""
         owners = self._owners.get(name, ())
         here = [kleene for kleene in owners if kleene in self._site.inside]
         return (tuple(here[-1:]), True) if here else (owners, False)
 
     def condition(self, expression: Expression) -> Iterator[Instruction]:
-        """A condition, all of which must hold."""
+        """Write a condition; all its parts must hold."""
         match expression:
             case Binary(operator, left, right) if operator in _COMPARISONS:
                 yield from self._value(left)
@@ -277,7 +279,7 @@ class _PostfixWriter:
                 yield Instruction("JUMP", skip=len(second))
                 yield from second
             case "COALESCE", candidates:
-                # Each but the first candidate is taken instead of an error, which is kept until then.
+                # Each further candidate replaces an error, which is kept until then.
                 codes = [list(self._value(candidate)) for candidate in candidates]
                 yield from codes[0]
                 for i, code in enumerate(codes[1:], 1):
@@ -330,13 +332,15 @@ class _PostfixWriter:
         if node.before:
             yield from _first_completed(codes if inside else [], [Instruction("CONSTANT", EARLY)])
             return
-        # Where no Kleene of it has been, there is the one solution.
+        # If none of its Kleenes has occurred, there is one solution.
         single = list(self._single(node, name, of_loop=bool(kleenes)))
         yield from codes[0][1] if inside else _first_completed(codes, single)
 
     @staticmethod
     def _single(node: Aggregate, name: str, of_loop: bool) -> Iterator[Instruction]:
-        """An aggregate over one solution; ``of_loop``: its variable may be of a loop that is not there."""
+        """Write an aggregate over one solution; ``of_loop``: its variable may be of a loop that
+        is left out.
+        """
         if node.offset:
             yield Instruction("CONSTANT", ERROR)
         elif node.name == "COUNT":
@@ -344,7 +348,7 @@ class _PostfixWriter:
         elif node.name in ("SUM", "AVG"):
             summed = [Instruction("CONSTANT", Literal(0)), Instruction("PUSH", name), Instruction("ADD")]
             if of_loop:
-                # Of a loop that is left out it is 0, of one in another alternative an error.
+                # For a loop that is left out it is 0, for one in another alternative an error.
                 summed = [
                     Instruction("IF_BOUND", name, skip=4),
                     *summed,
@@ -356,7 +360,7 @@ class _PostfixWriter:
             yield Instruction("PUSH", name)
 
     def _lookup(self, expression: Expression) -> Iterator[Instruction]:
-        """An expression that the machine does not compute itself: by the values that it is of."""
+        """Write a lookup of an expression that the machine cannot compute, by the values of its variables."""
         taken: dict[Expression, str] = {}
 
         def take_out(part: Expression) -> Expression | None:
@@ -384,7 +388,7 @@ class _PostfixWriter:
 def _first_completed(
     codes: Sequence[tuple[int, list[Instruction]]], otherwise: list[Instruction]
 ) -> Iterator[Instruction]:
-    """The code of the first Kleene that has a completed iteration, or else another one."""
+    """Return the code of the first Kleene that has a completed iteration, or else ``otherwise``."""
     rest = otherwise
     for kleene, code in reversed(codes):
         rest = [

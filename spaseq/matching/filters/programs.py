@@ -1,4 +1,4 @@
-"""What tables of every matcher have: sections, programs of the postfix machine, Kleenes and aggregates."""
+"""Common parts of all matchers' tables: sections, programs of the postfix machine, Kleenes and aggregates."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Sections:
         self._rows: dict[str, list[Sequence[Cell]]] = {}
 
     def count(self, section: str) -> int:
-        """How many rows a section has so far."""
+        """Return how many rows a section has so far."""
         return len(self._rows.get(section, ()))
 
     def rows(self, section: str, rows: Sequence[Sequence[Cell]]) -> tuple[SectionReference, SectionReference]:
-        """Adds rows; where they start and end."""
+        """Add rows; return where they start and end."""
         start = self.count(section)
         self._rows.setdefault(section, []).extend(rows)
         return SectionReference(section, start), SectionReference(section, start + len(rows))
 
     def array(self, header: Sequence[Cell]) -> npt.NDArray[np.int64]:
-        """The header, and then all sections."""
+        """Return the header followed by all sections."""
         starts: dict[str, int] = {}
         widths: dict[str, int] = {}
         at = len(header)
@@ -67,7 +67,7 @@ class Sections:
         return np.array(cells, dtype=np.int64)
 
 
-# What tables of every matcher have: programs of the postfix machine, Kleenes and aggregates.
+# Common parts of all matchers' tables: programs of the postfix machine, Kleenes and aggregates.
 
 _COMPARISONS: Final = {
     "=": v.EQUAL,
@@ -77,15 +77,15 @@ _COMPARISONS: Final = {
     "<=": v.AT_MOST,
     ">=": v.AT_LEAST,
 }
-#: Instructions that may pass over others.
+#: Instructions that may jump.
 _JUMPS: Final = ("IF_BOUND", "IF_COMPLETED", "UNLESS_FALSE", "UNLESS_TRUE", "CHOOSE", "JUMP", "KEEP")
 
 
 class Programs:
-    """Writes them into sections, with numbers for names.
+    """Writes programs into sections, with numbers for names.
 
-    ``constants`` are the ids of terms that they mention, ``lookups`` the expressions that others answer.
-    ``slots`` numbers the variables that are kept of a match, ``kleenes`` are by their ids.
+    ``constants`` are the ids of their terms, ``lookups`` the expressions that are computed outside. ``slots``
+    numbers the variables that are kept of a match, ``kleenes`` are by their ids.
     """
 
     def __init__(
@@ -106,11 +106,11 @@ class Programs:
         self.lookups: dict[DerivedLookup, int] = {}
 
     def kleene(self, identity: int) -> SectionReference:
-        """The row of a Kleene."""
+        """Return the row of a Kleene."""
         return SectionReference("kleenes", self._number[identity])
 
     def write_kleenes(self, shared: Collection[str] = ()) -> None:
-        """Writes all Kleenes; all iterations have the same values of ``shared``."""
+        """Write all Kleenes; all iterations have the same values of ``shared``."""
         for number, kleene in enumerate(self._kleenes.values()):
             names = sorted((kleene.own & self._slots.keys()) - set(shared))
             own = self._out.rows("own", [(self._slots[name],) for name in names])
@@ -118,7 +118,7 @@ class Programs:
             self._out.rows("kleenes", [(number, *own, mine[0] if mine else 0, mine[-1] + 1 if mine else 0)])
 
     def write_aggregates(self) -> int:
-        """Writes the aggregates; how many floats their sums take."""
+        """Write the aggregates; return how many floats their sums take."""
         sums = 0
         for a in self._accumulators:
             slot, number = self._slots[a.variable], self._number[a.kleene]
@@ -132,9 +132,9 @@ class Programs:
         column: Callable[[str], int] = lambda _: -1,
         free: Collection[str] = (),
     ) -> tuple[SectionReference, SectionReference]:
-        """Writes a program; where it starts and ends.
+        """Write a program; return where it starts and ends.
 
-        ``column``: where in a batch a variable is read if it is one of the event at hand, -1 if it is not.
+        ``column``: the column in a batch of a variable of the current event, -1 for other variables.
         ``free``: variables that are read nowhere else.
         """
         start = self._out.count("code")

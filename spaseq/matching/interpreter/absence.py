@@ -1,4 +1,4 @@
-"""What a matcher remembers of past events, and what a match says is absent: asked of these."""
+"""The memory of past events, and the decisions about absent elements that are based on it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from spaseq.matching.interpreter.state import Gap, MatchEnd, PartialMatch, chose
 from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.matching.search import Entry, Leading, Mark, Partial, Prospects, SequenceSearch, follow, horizon
 
-# What a matcher remembers of past events: for negations, and to read an ``ALL`` again.
+# The memory of past events: for negations, and to match the operands of an ``ALL`` again.
 
-#: How many events come between two clearings.
+#: How many events come between two cleanups.
 _PAUSE = 256
 
 
 class EventMemory:
-    """Past events in processing order: those of some GPMs, and all if a program asks for it."""
+    """Past events in processing order: those of some GPMs, and all if a program needs them."""
 
     def __init__(self, program: RunsProgram, window: StreamWindow) -> None:
         self._window = window
@@ -33,7 +33,7 @@ class EventMemory:
         self._added = 0
 
     def add(self, event: Occurrence) -> None:
-        """Remembers an event, if it may matter."""
+        """Remember an event, if it may be needed."""
         for gpm in event.solutions:
             if gpm in self._of:
                 self._of[gpm].append(event)
@@ -42,7 +42,7 @@ class EventMemory:
         self._added += 1
 
     def clear(self, oldest: int) -> None:
-        """From time to time, forgets what lies before a place on the window's axis."""
+        """Now and then, forget events before a place on the window's axis."""
         if self._added < _PAUSE:
             return
         self._added = 0
@@ -50,7 +50,7 @@ class EventMemory:
             del events[: bisect_left(events, oldest, key=self._window.measure)]
 
     def log(self, after: MatchEnd | None, first: Occurrence, last: Occurrence) -> Iterator[Occurrence]:
-        """All events up to ``last`` that come after a match so far, or else from ``first`` on."""
+        """Yield all events up to ``last`` that come after a match so far, or otherwise from ``first`` on."""
         events = self._log or []
         for i in range(bisect_left(events, after.time if after else first.time, key=_time), len(events)):
             event = events[i]
@@ -61,15 +61,15 @@ class EventMemory:
 
     @property
     def everything(self) -> Sequence[Occurrence]:
-        """All events remembered, if a program asks for them."""
+        """Return all remembered events, if a program needs them."""
         return self._log or []
 
     def since(self, gpms: Iterable[str] | None, first: int, last: int) -> Sequence[Occurrence]:
-        """The events of some GPMs, or of all, from one time to another."""
+        """Return the events of some GPMs, or of all, from one time to another."""
         return self._slice(gpms, _time, first, last)
 
     def between(self, gpms: Iterable[str] | None, opening: int, closing: int) -> Sequence[Occurrence]:
-        """The same between two places on the window's axis."""
+        """Return the events between two places on the window's axis."""
         return self._slice(gpms, self._window.measure, opening, closing)
 
     def _slice(
@@ -86,7 +86,7 @@ class EventMemory:
         return [unique[position] for position in sorted(unique)]
 
 
-#: What was chosen in an ``&``, in the order written: of a ``|`` which side, of a GPM which event.
+#: The choices in an ``&``, in the order written: the side of a ``|``, the event of a GPM.
 Path = tuple[int | Stamp, ...]
 
 
@@ -98,7 +98,7 @@ def simultaneous(
     events: Sequence[Occurrence],
     loose: bool = False,
 ) -> Iterator[tuple[tuple[Choice, ...], Rows, Path]]:
-    """The matches of a GPM, an ``&`` or a ``|`` of them, among events of one time."""
+    """Yield the matches of a GPM, an ``&`` or a ``|`` of them, among events of one time."""
     match node:
         case Atom(gpm=gpm):
             for event in events:
@@ -125,37 +125,37 @@ def _time(event: Occurrence) -> int:
     return event.time
 
 
-# What a match says is absent, ``X?`` and ``!X``: asked of the remembered events.
+# Absent elements, ``X?`` and ``!X``: decided by the remembered events.
 #
-# The questions are those of a ``search`` (a left join looks for any X that fits between a match and what
-# follows it), put to the events of the gap alone.
+# The conditions are those of a ``search`` (a left join searches any X that fits between a match and the next
+# element), applied to the events of the gap alone.
 
 
 class _Question(SequenceSearch):
     """A search among the events of one gap."""
 
     def could(self, mark: Mark, strategy: Strategy | None, node: Node, wanted: Sequence[Choice]) -> bool:
-        """Whether an X stands where ``X?`` was left out, before an element that chose these."""
+        """Return whether there is an X where ``X?`` was left out, before an element with these choices."""
         return self._could(mark, strategy, node, wanted, self._events)
 
     def bars(self, mark: Mark, new: Sequence[Occurrence], after: Partial) -> bool:
-        """Whether one of the events before new ones is relevant for a negated element."""
+        """Return whether one of the events before the new ones is relevant for a negated element."""
         return self._bars(mark, self._gap(mark, [g for g in self._events if follow([g], new)]), after)
 
     def led(self, leading: Leading) -> bool:
-        """Whether something is there that a match says is absent at its beginning."""
+        """Return whether an element that must be absent at a match's beginning is there."""
         if isinstance(leading.mark.node, Maybe):
             wanted = leading.after.events[len(leading.before.events) :]
             return self.could(leading.mark, leading.operator, leading.node, wanted)
         return self._was_there(leading, self._events)
 
     def trails(self, mark: Mark, m: Partial) -> bool:
-        """The same of its end."""
+        """Return whether an element that must be absent at a match's end is there."""
         return self._is_there(mark, m, self._events)
 
 
 class Absences:
-    """Asks for one automaton. ``memory`` has the events."""
+    """The decisions for one automaton. ``memory`` has the events."""
 
     def __init__(
         self, pattern: SequencePattern, context: Context, window: StreamWindow, memory: EventMemory
@@ -167,7 +167,9 @@ class Absences:
         self._nodes = {node.id: node for node in walk(pattern.root)}
 
     def begin(self, action: Forbid | Omit, run: PartialMatch, rows: Rows, start: Rows) -> Gap:
-        """What is absent behind a run; ``start`` are its rows at the operator before it."""
+        """Return the gap of an absent element after a run; ``start`` are its rows at the operator
+        before it.
+        """
         at = Partial(_events(run), rows, (), action.inside)
         if isinstance(action, Forbid):
             return Gap(Mark(action.negation, at, Entry(action.strategy)), run.frontier)
@@ -180,7 +182,9 @@ class Absences:
         return Gap(Mark(action.optional, at, Entry(action.strategy, tuple(beside))), run.frontier)
 
     def decide(self, gap: Gap, run: PartialMatch, rows: Rows, inside: tuple[int, ...]) -> Leading | bool:
-        """Whether it is absent, now that the next element is there; at a match's beginning, what to ask."""
+        """Return whether it is absent, now that the next element is there; at a match's beginning, what must
+        be decided.
+        """
         after = Partial(_events(run), rows, (), inside)
         wanted = chosen(run.history, gap.begun)
         before = replace(after, events=after.events[: len(after.events) - len(wanted)])
@@ -199,14 +203,14 @@ class Absences:
         return not question.could(gap.mark, gap.strategy, node, wanted)
 
     def led(self, run: PartialMatch, match: Found) -> bool:
-        """Whether something absent at a match's beginning is there, in its window."""
+        """Return whether an element that must be absent at a match's beginning is in its window."""
         if not run.leading:
             return False
         places = self._places(match)
         return any(self._question(self._memory.between(_read(x), *places)).led(x) for x in run.leading)
 
     def trailed(self, run: PartialMatch, match: Found) -> bool:
-        """Whether something absent at a match's end is there, in its window."""
+        """Return whether an element that must be absent at a match's end is in its window."""
         m, places = _complete(run, match), self._places(match)
         return any(
             self._question(self._memory.between(_gpms(gap.mark), *places)).trails(gap.mark, m)
@@ -214,7 +218,7 @@ class Absences:
         )
 
     def early(self, run: PartialMatch) -> bool:
-        """Whether what is absent at the end of a match may be decided before its window ends."""
+        """Return whether absences at the end of a match may be decided before its window ends."""
         return all(
             gap.mark.entry.operator is Strategy.STRICT
             or (
@@ -226,7 +230,9 @@ class Absences:
         )
 
     def open(self, run: PartialMatch, match: Found, newest: Occurrence, at: int, time: int) -> bool:
-        """Whether what is absent at a match's end may still come; see ``PartitionMatcher.advance``."""
+        """Return whether an element that must be absent at a match's end may still come; see
+        ``PartitionMatcher.advance``.
+        """
         coming = horizon(self._context, self._window, newest, at, time)
         events = self._memory.everything
         prospects = Prospects(self._pattern, self._context, self._window, events, coming)
@@ -242,7 +248,7 @@ class Absences:
 
 
 def _gpms(mark: Mark) -> frozenset[str] | None:
-    """The GPMs whose events matter; None if all do, since they may stand between others."""
+    """Return the GPMs with events that are needed; None if all are, since they may be between others."""
     if isinstance(mark.node, Maybe) or mark.entry.operator is Strategy.STRICT:
         return None
     return frozenset(gpm for unit in units(mark.node.element) for gpm in gpms_of(unit))

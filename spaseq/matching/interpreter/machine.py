@@ -1,11 +1,11 @@
 """Interprets the automaton: which runs an event extends, blocks, completes (SPAseq paper, 6.3).
 
-An event is shown only to the runs it can change: those that wait at a gate whose operator reads one of
-its GPMs, found by the values of the gate's key, and those behind ``,``, which every event changes.
+An event is shown only to the runs it can change: those at a gate with an operator that reads one of its GPMs,
+found by the values of the gate's key, and those before ``,``, which every event changes.
 
-Events of different streams at one time are simultaneous, in whatever order they come. So what ``;`` or
-``,`` must not skip does not end a run at once: it bars the events that it precedes, and only
-when time goes on the run can never go on.
+Events of different streams at one time are simultaneous, in any order of arrival. So an event that ``;`` or
+``,`` must not skip does not end a run at once: it excludes the events that it precedes, and the run ends only
+when time advances.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from spaseq.matching.interpreter.state import Gap, MatchEnd, Part, PartialMatch,
 from spaseq.matching.model import Choice, Occurrence, StreamWindow
 from spaseq.matching.search import Join, Leading
 
-#: What expires with an event: a waiting run, or the part of an ``ALL`` that has its number there.
+#: What expires with an event: a waiting run, or a part of an ``ALL`` under its number.
 Member = Wait | Parts
 
 
 class RunMachine:
     """The runs of one automaton over the events of one partition.
 
-    ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by
-    position; None means all. ``ended`` gathers the complete matches, until somebody clears it.
+    ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by position;
+    None means all. ``ended`` collects the complete matches, until it is cleared.
 
-    Nothing here refers back to it, so that the runs of a partition that is dropped are gone at once.
+    Nothing here refers back to it, so that the runs of a dropped partition are freed at once.
     """
 
     def __init__(
@@ -60,23 +60,23 @@ class RunMachine:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets every run, but not the events that negations look back at."""
+        """Forget every run, but not the events that negations need."""
         self._indices = {id(gate): WaitIndex(gate) for gate in self._program.gates}
         self._neighbours: dict[int, Wait] = {}
         self._barred: dict[int, Wait] = {}
         self._now: list[Occurrence] = []
-        # Per first event, by position: what ends when no window holds that event any more. (Taking the
-        # first item of a plain dict passes over all that were deleted there.)
+        # Per first event, by position: what expires when no window contains that event any more. (Reading the
+        # first item of a plain dict skips all deleted ones.)
         self._families: OrderedDict[int, tuple[Occurrence, dict[int, Member]]] = OrderedDict()
-        #: How many runs wait, and about how many bytes they take.
+        #: How many runs wait, and an estimate of their bytes.
         self.waiting = self.size = 0
 
     def start(self, run: PartialMatch, rows: Rows) -> None:
-        """Sets a run at the beginning of the automaton."""
+        """Start a run at the beginning of the automaton."""
         self.arrive(self._program.start, run, rows)
 
     def push(self, event: Occurrence) -> None:
-        """Takes the next event."""
+        """Take the next event."""
         if event.time != self._time:
             self._time = event.time
             self._now.clear()
@@ -90,7 +90,7 @@ class RunMachine:
             if wait.run.frontier is None or wait.run.frontier.precedes(event.stamp):
                 self._show(wait, event)
 
-    # --- which runs an event concerns ---------------------------------------------------------
+    # --- the runs that an event concerns ----------------------------------------------------------
 
     def _concerned(self, event: Occurrence) -> list[Wait]:
         found = dict(self._neighbours)
@@ -113,7 +113,7 @@ class RunMachine:
             del self._families[position]
 
     def remember(self, number: int, run: PartialMatch, member: Member) -> None:
-        """Lets something expire with the run's first event."""
+        """Let a member expire with the run's first event."""
         if run.first is not None:
             family = self._families.setdefault(run.first.position, (run.first, {}))
             family[1][number] = member
@@ -135,13 +135,13 @@ class RunMachine:
         self._indices[id(wait.gate)].discard(wait)
 
     def number(self) -> int:
-        """A number that nothing else has."""
+        """Return a new number."""
         return next(self._numbers)
 
-    # --- what an event does to a run ----------------------------------------------------------
+    # --- the effect of an event on a run ----------------------------------------------------------
 
     def _show(self, wait: Wait, event: Occurrence) -> None:
-        """Lets an event extend a waiting run, and bar what comes after it if it must not be skipped."""
+        """Let an event extend a waiting run, and exclude later events if it must not be skipped."""
         gate = wait.gate
         relevant: dict[int, list[tuple[tuple[Choice, ...], Rows, Path]]] = {}
         for way, run, rows in wait.begun:
@@ -176,7 +176,7 @@ class RunMachine:
         event: Occurrence,
         loose: bool,
     ) -> list[tuple[tuple[Choice, ...], Rows, Path]]:
-        """The matches of a GPM or ``&`` after a run that this event completes."""
+        """Return the matches of a GPM or ``&`` after a run that this event completes."""
         if isinstance(unit, Atom):
             extended = self.context.extend(rows, unit, event, inside, loose)
             return [(((unit.gpm, event),), extended, (event.stamp,))] if extended else []
@@ -185,14 +185,14 @@ class RunMachine:
         return [match for match in found if any(e is event for _, e in match[0])]
 
     def took(self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], path: Path) -> PartialMatch:
-        """A run with the events of one step; ``path`` says how they were chosen."""
+        """Return a run with the events of one step added; ``path``: how they were chosen."""
         del gate, path
         return run.took(choices)
 
     def gathered(
         self, gate: Gate, run: PartialMatch, choices: Sequence[Choice], parts: Sequence[PartialMatch]
     ) -> PartialMatch:
-        """A run with the events of an ``ALL``; ``parts`` are the matches of its operands."""
+        """Return a run with the events of an ``ALL`` added; ``parts`` are the matches of its operands."""
         del gate, parts
         return run.took(choices)
 
@@ -204,7 +204,7 @@ class RunMachine:
             return
         wait.blockers.append(blocker)
         if self._single and wait.gate.plain:
-            # Everything that is still to come is after it.
+            # All future events come after it.
             self._remove(wait)
         else:
             self._barred[wait.number] = wait
@@ -214,7 +214,7 @@ class RunMachine:
             self.arrive(way.target, run, rows)
 
     def arrive(self, place: ProgramState, run: PartialMatch, rows: Rows) -> None:
-        """A run is in a state: it ends there if it may, and waits at the gates out of it."""
+        """Let a run enter a state: it ends there if possible, and waits at the outgoing gates."""
         for ends, order in zip(place.accepts, place.orders, strict=True):
             acted = self._act(run, rows, ends)
             if acted is not None:
@@ -252,13 +252,13 @@ class RunMachine:
                 self.gather(AllGathering(wait, way, begun_run, self.context.mark(begun_rows)))
 
     def gather(self, gathering: AllGathering) -> None:
-        """Lets the operands of an ``ALL`` begin."""
+        """Let the operands of an ``ALL`` begin."""
         gathering.start(self)
 
     def reread(
         self, program: RunsProgram, run: PartialMatch, rows: Rows, choices: Sequence[Choice]
     ) -> list[tuple[PartialMatch, Rows]]:
-        """The ways in which a program finds a match of just these events after a run."""
+        """Return the ways in which a program matches exactly these events after a run."""
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
         again = RunMachine(program, self.context, self.window, self._single, allowed)
@@ -274,7 +274,7 @@ class RunMachine:
     def _act(
         self, run: PartialMatch, rows: Rows, actions: tuple[Action, ...]
     ) -> tuple[PartialMatch, Rows] | None:
-        """A run and its Ω after some actions, or None if one of them forbids to go on."""
+        """Return a run and its Ω after some actions, or None if one of them is impossible."""
         start = rows
         for action in actions:
             if isinstance(action, Again | Leave):
@@ -323,7 +323,7 @@ class RunMachine:
     def _decide(
         self, run: PartialMatch, rows: Rows, owner: int, inside: tuple[int, ...]
     ) -> PartialMatch | None:
-        """Closes the gaps before a complete element; None if what was absent in one of them is there."""
+        """Close the gaps before a complete element; None if a forbidden element is in one of them."""
         closed = [gap for gap in run.gaps if gap.owner == owner]
         if not closed:
             return run
@@ -338,7 +338,7 @@ class RunMachine:
 
 
 def _stepped(run: PartialMatch, step: Again | Leave) -> PartialMatch:
-    """Remembers for what is absent what has happened since."""
+    """Record a step since the gaps, for their decision."""
     if not run.gaps:
         return run
     gaps = (
@@ -348,16 +348,16 @@ def _stepped(run: PartialMatch, step: Again | Leave) -> PartialMatch:
     return replace(run, gaps=tuple(gaps))
 
 
-# ``ALL``: gathers the matches of its operands, in whatever order they occur.
+# ``ALL``: gathers the matches of its operands, in any order.
 #
-# They are first found loosely, each by itself. When all are there, each must be a match in the context
-# of all the others, since the filters of one may need what another one binds.
+# They are first found loosely, each by itself. When all are there, each must be a match in the context of all
+# the others, since the filters of one may need variables of another.
 
 
 class AllGathering:
-    """One ``ALL`` behind one waiting run, whose rows are ``marked``.
+    """One ``ALL`` after one waiting run; the run's rows are ``marked``.
 
-    Kept by the runs of its operands, and by nothing else.
+    Referenced only by the runs of its operands.
     """
 
     def __init__(self, wait: Wait, way: GateEdge, run: PartialMatch, marked: Rows) -> None:
@@ -368,12 +368,12 @@ class AllGathering:
         self._way = way
         self._run = run
         self._marked = marked
-        #: Of each operand the matches so far, by number.
+        #: The matches so far of each operand, by number.
         self.found: list[dict[int, Part]] = [{} for _ in way.operands]
 
     @property
     def wait(self) -> Wait:
-        """The run in front of the ``ALL``."""
+        """The run before the ``ALL``."""
         return self._wait
 
     @property
@@ -383,18 +383,18 @@ class AllGathering:
 
     @property
     def _fresh(self) -> PartialMatch:
-        """A run that has nothing of the ``ALL`` yet."""
+        """The run without anything of the ``ALL``."""
         run = self._run
         return PartialMatch(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
 
     def start(self, machine: RunMachine) -> None:
-        """Lets every operand begin, right after the run."""
+        """Start every operand, right after the run."""
         for i, operand in enumerate(self._way.operands):
             begun = replace(self._fresh, home=(self, i))
             machine.arrive(operand.start, begun, self._marked)
 
     def offer(self, machine: RunMachine, operand: int, run: PartialMatch, rows: Rows) -> None:
-        """Takes a match of an operand, and joins it with those of the others that are there."""
+        """Add a match of an operand, and join it with those of the others."""
         part = (replace(run, home=None), rows)
         options = [list(parts.values()) for parts in self.found]
         options[operand] = [part]
@@ -418,7 +418,7 @@ class AllGathering:
         if took.first is None or not machine.window.together(took.first, last):
             return
         context, node, inside = machine.context, self._node, self._way.inside
-        # Inside another ALL, its operands are found loosely, too.
+        # Inside another ALL, its operands are matched loosely, too.
         if self._run.home is not None or self._way.independent:
             rows = context.join([rows for _, rows in parts], node, inside, self._run.home is not None)
             self._arrive(machine, took, parts, rows)
@@ -428,7 +428,7 @@ class AllGathering:
             self._arrive(machine, took, given, context.join([common], node, inside))
 
     def _arrive(self, machine: RunMachine, took: PartialMatch, parts: tuple[Part, ...], rows: Rows) -> None:
-        """All operands are there: the run goes on, with what they leave undecided."""
+        """Continue the run with all operands, and with the decisions they leave open."""
         if rows:
             gaps = list(took.gaps)
             for i, (run, _) in enumerate(parts):
@@ -440,7 +440,7 @@ class AllGathering:
             machine.arrive(self._way.target, run, rows)
 
     def _in_context(self, machine: RunMachine, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
-        """The ways in which each operand matches the same events, given the others."""
+        """Yield the ways in which each operand matches the same events, given the others."""
         found = []
         for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):
             others = machine.context.compatible([rows for j, (_, rows) in enumerate(parts) if j != i])
@@ -449,5 +449,5 @@ class AllGathering:
 
 
 def _joined(gap: Gap, join: Join) -> Gap:
-    """A gap at the end of an operand, with what the others have chosen."""
+    """Return a gap at the end of an operand, with the choices of the others."""
     return gap._replace(mark=replace(gap.mark, steps=(*gap.mark.steps, join)))

@@ -1,4 +1,4 @@
-"""The interpreter: eager interpretation of NFA_scep, every partial match kept (SPAseq paper, 6.3)."""
+"""The interpreter: eager interpretation of NFA_scep, with every partial match kept (SPAseq paper, 6.3)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A match that may still be withdrawn, in all the ways in which it was found. ``early``: decided before
-    ``closing``, the end of its window, perhaps.
+    """A match that may still be withdrawn, with all the ways in which it was found.
+
+    ``early``: it may be decided before ``closing``, the end of its window.
     """
 
     closing: int
@@ -39,7 +40,7 @@ class Interpreter:
         self._machine = RunMachine(program, context, window, len(set(pattern.streams)) == 1)
         self._numbers = count()
         self._newest: Occurrence | None = None
-        # By the end of their window, and those that may be decided before.
+        # By the end of their window; and the matches that may be decided before.
         self._waiting: list[tuple[int, int, _Waiting]] = []
         self._early: list[_Waiting] = []
         self._undecided = 0
@@ -55,7 +56,7 @@ class Interpreter:
         self._newest = occurrence
         opening = self._window.opening(occurrence, occurrence)
         if self._waiting:
-            # A match that waits may span a window, and look back to what was before it there.
+            # A waiting match may span a window, and be affected by events up to a window before it.
             opening = min(opening, self._waiting[0][0] - 2 * self._window.size)
         self._machine.memory.clear(opening)
         self._machine.push(occurrence)
@@ -99,7 +100,7 @@ class Interpreter:
             self._early.append(waits)
 
     def _decided(self, at: int, time: int) -> list[Found]:
-        """The matches that nothing can withdraw any more, before their windows end."""
+        """Return the matches that can no longer be withdrawn, before their windows end."""
         found: list[Found] = []
         asked = [waits for waits in self._early if waits.ways]
         self._early = []
@@ -142,15 +143,15 @@ class Interpreter:
 
 
 def led(machine: RunMachine, run: PartialMatch, match: Found) -> bool:
-    """Whether something that a match says is absent before it is there, in its window."""
+    """Return whether an element that must be absent before a match is there, in its window."""
     return machine.absences.led(run, match)
 
 
 def trailed(machine: RunMachine, run: PartialMatch, match: Found) -> bool:
-    """Whether something that a match says is absent after it is there, in its window."""
+    """Return whether an element that must be absent after a match is there, in its window."""
     return machine.absences.trailed(run, match)
 
 
 def found_of(run: PartialMatch, rows: Rows) -> Found:
-    """A run that ended, with its Ω, as a match."""
+    """Return a completed run, with its Ω, as a match."""
     return Found(tuple(sorted(run.choices, key=lambda choice: choice[1].position)), rows)

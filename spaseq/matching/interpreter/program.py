@@ -1,9 +1,9 @@
-"""The automaton as the interpreter reads it: edges gathered by what must be waited for.
+"""The automaton in the interpreter's form: edges grouped by their operators.
 
-A *place* is a state. A *gate* gathers the edges out of a place that share their operator and its
-rivals, so that a rival is asked once for all of them. The automata of ALL's operands are places of
-the same program; they are read *loosely*: ``;`` as ``:``, since what it may skip depends on the other
-operands, and is decided when all of them are found.
+A *place* is a state. A *gate* groups the edges out of a place that share their operator and its rivals, so
+that a rival is tested once for all of them. The automata of ALL's operands are places of the same program.
+They are read *loosely*: ``;`` as ``:``, since what it may skip depends on the other operands, and is decided
+when all of them are found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spaseq.language.syntax import Strategy
 
 
 class ProgramState:
-    """A state: the ways to end a match there, in which ``orders`` of preference, and the gates out of it."""
+    """A state: how matches may end there, with their ``orders`` of preference, and the outgoing gates."""
 
     accepts: tuple[tuple[Action, ...], ...]
     orders: tuple[tuple[int, ...], ...]
@@ -28,7 +28,7 @@ class ProgramState:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GateEdge:
-    """An edge behind its gate. ``operands`` are those of an ``ALL``, else empty."""
+    """An edge after its gate. ``operands`` are those of an ``ALL``, else empty."""
 
     begins: tuple[Action, ...]
     unit: Unit
@@ -38,17 +38,17 @@ class GateEdge:
 
     @property
     def independent(self) -> bool:
-        """Whether the operands of an ``ALL`` ask nothing of each other but to join."""
+        """Whether the operands of an ``ALL`` need nothing of each other except to join."""
         return all(operand.independent for operand in self.operands)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Gate:
-    """Edges behind one operator.
+    """Edges with one operator.
 
-    ``gpms`` are the GPMs whose events it must see, ``key`` the variables that all of them bind and that
-    every waiting run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``).
-    ``parted``: what takes one way may still take the others, which are of other queries.
+    ``gpms``: it must see their events. ``key``: the variables that all of them bind and that every waiting
+    run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``). ``parted``: a run
+    that takes one edge may still take the others, which belong to other queries.
     """
 
     ends: tuple[Action, ...]
@@ -65,7 +65,7 @@ class Gate:
 
 
 class Operand:
-    """An operand of an ``ALL``: where it starts when read loosely, and the same as a program of its own."""
+    """An operand of an ``ALL``: its start when read loosely, and a program of its own."""
 
     def __init__(self, nfa: NFA, start: ProgramState) -> None:
         self._nfa = nfa
@@ -73,12 +73,12 @@ class Operand:
 
     @cached_property
     def strict(self) -> RunsProgram:
-        """The operand by itself, every operator read as it stands."""
+        """The operand as a program, with every operator as written."""
         return RunsProgram(self._nfa)
 
     @cached_property
     def independent(self) -> bool:
-        """Whether reading it loosely is all there is to it."""
+        """Whether reading it loosely gives its exact matches."""
         nodes = [node for node in walk(self._nfa.root) if isinstance(node, Atom | Both | AnyOrder)]
         return not (
             any(isinstance(node, AnyOrder) for node in nodes)
@@ -90,11 +90,11 @@ class Operand:
 
 
 class RunsProgram:
-    """What runs are interpreted by.
+    """The program of runs.
 
-    ``woken`` gives the gates that must see an event of a GPM. ``remembered`` are the GPMs whose events
-    negations look back at. ``simultaneous``: an ``&`` needs the other events of the same time;
-    ``logged``: an ``ALL`` needs to read its events again, or something absent depends on all in its gap.
+    ``woken`` has the gates that must see an event of a GPM. ``remembered``: negations need the events of
+    these GPMs. ``simultaneous``: an ``&`` needs the other events of the same time; ``logged``: an ``ALL``
+    needs to match its events again, or an absence depends on all events in its gap.
     """
 
     def __init__(self, nfa: NFA) -> None:
@@ -115,7 +115,7 @@ class RunsProgram:
         )
 
     def _places(self, nfa: NFA, loose: bool) -> ProgramState:
-        """The places of an automaton and its parts; the initial one."""
+        """Make the places of an automaton and its parts; return the initial one."""
         places = [ProgramState() for _ in range(nfa.size)]
         for state, place in enumerate(places):
             accepts = [accept for accept in nfa.accepts if accept.state == state]
@@ -161,12 +161,12 @@ class RunsProgram:
 
 
 def gpms_of(node: Node) -> frozenset[str]:
-    """The GPMs that occur in a node."""
+    """Return the GPMs that occur in a node."""
     return frozenset(atom.gpm for atom in walk(node) if isinstance(atom, Atom))
 
 
 def _key(pattern: SequencePattern, edge: Edge) -> tuple[str, ...]:
-    """The part of an edge's key that each single GPM it reads binds."""
+    """Return the part of an edge's key that each single GPM it reads binds."""
     units = (edge.predicate.unit, *(rival.unit for rival in edge.predicate.rivals))
     read = frozenset(gpm for unit in units for gpm in gpms_of(unit))
     bound = [scope.gpm_certain(pattern.gpms[gpm].gpm) for gpm in read]

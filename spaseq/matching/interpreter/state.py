@@ -1,4 +1,4 @@
-"""What a run is, and where runs wait: by gate, by the values of their key, by the event they began with."""
+"""Runs, and the index of waiting runs: by gate, by the values of their key, by their first event."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from spaseq.matching.interpreter.program import Gate, GateEdge
 from spaseq.matching.model import Choice, Occurrence
 from spaseq.matching.search import Leading, Mark
 
-#: A run's choices, newest first, shared between the runs that branched off each other.
+#: A run's choices, newest first; runs that branched off each other share them.
 History = tuple["History", Choice] | None
 
 _SEVERAL: Final = -1
 
-#: About how many bytes a waiting run takes, one of its rows, and a variable or iteration there.
+#: Estimated bytes of a waiting run, of one of its rows, and of a variable or iteration there.
 _WAIT: Final = 900
 _ROW: Final = 300
 _ITEM: Final = 50
 
 
 class MatchEnd(NamedTuple):
-    """The end of a match so far: what every further event must follow. ``stream`` -1: of several."""
+    """The end of a match so far, which every further event must follow. ``stream`` -1: of several."""
 
     time: int
     stream: int
     n: int
 
     def precedes(self, stamp: Stamp) -> bool:
-        """Whether every event of the match precedes an event."""
+        """Return whether every event of the match precedes an event."""
         if stamp.time != self.time:
             return stamp.time > self.time
         return stamp.stream == self.stream and stamp.n > self.n
 
 
 def frontier(stamps: Sequence[Stamp]) -> MatchEnd:
-    """The end of some events: those of the latest time are all that matters."""
+    """Return the end of some events: only those of the latest time matter."""
     if len(stamps) == 1:
         return MatchEnd(*stamps[0])
     time = max(stamp.time for stamp in stamps)
@@ -50,21 +50,21 @@ def frontier(stamps: Sequence[Stamp]) -> MatchEnd:
 
 
 def head(stamps: Sequence[Stamp]) -> tuple[Stamp, ...]:
-    """The beginning of some events: what precedes these precedes all of them."""
+    """Return the beginning of some events: what precedes these precedes all of them."""
     time = min(stamp.time for stamp in stamps)
     return tuple(stamp for stamp in stamps if stamp.time == time)
 
 
 def all_precede(earlier: Iterable[Stamp], later: Sequence[Stamp]) -> bool:
-    """Whether each of ``earlier`` precedes each of ``later``."""
+    """Return whether each of ``earlier`` precedes each of ``later``."""
     return all(precedes(e, f) for e in earlier for f in later)
 
 
 class Gap(NamedTuple):
-    """Something that is absent, and waits for the next element to come, or for the match's window to end.
+    """An absent element, which is decided at the next element or at the end of the match's window.
 
-    It begins ``after`` the match so far. ``owner`` is the element whose events close it, after the operator
-    ``strategy``; ``begun`` what was chosen before these.
+    It begins ``after`` the match so far. ``owner`` is the element that closes it with its events, after the
+    operator ``strategy``; ``begun`` are the choices before these.
     """
 
     mark: Mark
@@ -75,7 +75,7 @@ class Gap(NamedTuple):
 
 
 class Home(Protocol):
-    """Where sub-matches of an ``ALL`` are brought to; ``wait`` is what waits for them.
+    """The ``ALL`` that gets matches of its operands; ``wait`` is the run that waits for them.
 
     ``found``: those of each operand so far, by number.
     """
@@ -89,10 +89,10 @@ class Home(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChoiceTrace:
-    """The choices that made a run, newest first, shared between the runs that branched off each other.
+    """The choices that made a run, newest first; runs that branched off each other share them.
 
     A ``choice`` is of the sequence (see ``Accept.order``), then of events, the earliest of which is at
-    ``moment``. Of two runs the one is preferred whose choice is the less where they part.
+    ``moment``. Of two runs, the one with the smaller choice where they differ first is preferred.
     """
 
     before: ChoiceTrace | None
@@ -106,9 +106,9 @@ class PartialMatch:
     """A match so far, without its Ω.
 
     ``counts`` are the counters of the Kleenes in progress, ``since`` the times at which bounded elements
-    began (None: with the next event). ``home`` is the ``ALL`` whose operand this run is a match of, and
-    which one; such a run is *loose*. ``before`` are the choices before that ``ALL``, ``began`` the units
-    that the run took first. ``trace`` is kept where preference matters.
+    began (None: with the next event). ``home`` is the ``ALL`` with this run's operand, and the operand's
+    number; such a run is *loose*. ``before`` are the choices before that ``ALL``, ``began`` the units that
+    the run took first. ``trace`` is kept where preference matters.
     """
 
     history: History = None
@@ -129,11 +129,11 @@ class PartialMatch:
         return chosen(self.history)
 
     def beginning(self, units: Iterable[int]) -> PartialMatch:
-        """The run, of which these units were taken first, if it had none before."""
+        """Return the run with these as its first units, if it had none before."""
         return self if self.began else replace(self, began=frozenset(units))
 
     def took(self, choices: Sequence[Choice]) -> PartialMatch:
-        """The run, one step on: events at one time, or those of an ``ALL``."""
+        """Return the run after one more step: events at one time, or those of an ``ALL``."""
         stamps = [event.stamp for _, event in choices]
         history = self.history
         for choice in choices:
@@ -156,7 +156,7 @@ class PartialMatch:
 
 
 def chosen(history: History, begun: History = None) -> tuple[Choice, ...]:
-    """The choices of a history since an earlier one, in the order in which they were taken."""
+    """Return the choices of a history since an earlier one, in the order in which they were taken."""
     found = []
     link = history
     while link is not None and link is not begun:
@@ -177,10 +177,10 @@ class Parts(NamedTuple):
 
 
 class Wait:
-    """A run in front of a gate, with the Ω it has there.
+    """A run before a gate, with its Ω there.
 
-    ``blockers`` are what its operator must not skip, each a set of events, all at one time
-    (later ones are no further hindrance).
+    ``blockers`` are what its operator must not skip, each a set of events, all at one time (later ones
+    exclude nothing more).
     """
 
     __slots__ = ("begun", "blockers", "gate", "number", "rows", "run", "size")
@@ -191,13 +191,13 @@ class Wait:
         self.run = run
         self.rows = rows
         self.blockers: list[tuple[Stamp, ...]] = []
-        # Per way, the run and its Ω behind the operator.
+        # Per edge, the run and its Ω after the operator.
         self.begun: list[tuple[GateEdge, PartialMatch, Rows]] = []
-        # About how many bytes all that takes; 0 once it waits no longer.
+        # An estimate of the bytes of it all; 0 when it no longer waits.
         self.size = 0
 
     def weigh(self) -> int:
-        """Finds ``size``, as it is when the run begins to wait."""
+        """Compute ``size``, as of when the run begins to wait."""
         rows = (row for _, _, rows in self.begun for row in rows)
         self.size = _WAIT + sum(
             _ROW + _ITEM * len(row.binding) + _ITEM * sum(map(len, row.iterations.values())) for row in rows
@@ -205,7 +205,7 @@ class Wait:
         return self.size
 
     def bars(self, stamps: Sequence[Stamp]) -> bool:
-        """Whether these events come too late: something in between must not be skipped."""
+        """Return whether these events are excluded: something in between must not be skipped."""
         return any(all_precede(blocker, stamps) for blocker in self.blockers)
 
 
@@ -218,24 +218,24 @@ class WaitIndex:
         self._buckets: dict[tuple[int, ...], dict[int, Wait]] = {}
 
     def add(self, wait: Wait) -> None:
-        """Lets a run wait."""
+        """Let a run wait."""
         if not self._key:
             self._all[wait.number] = wait
         for values in self._values(wait):
             self._buckets.setdefault(values, {})[wait.number] = wait
 
     def discard(self, wait: Wait) -> None:
-        """Lets a run wait no longer."""
+        """Remove a waiting run."""
         self._all.pop(wait.number, None)
         if not self._all:
-            self._all = {}  # a dict that was large once stays slow to go through
+            self._all = {}  # a dict that was large once stays slow to iterate
         for values in self._values(wait):
             bucket = self._buckets.get(values)
             if bucket is not None and bucket.pop(wait.number, None) is not None and not bucket:
                 del self._buckets[values]
 
     def concerned(self, gpm: str, event: Occurrence) -> Iterator[Wait]:
-        """The runs that an event with solutions of ``gpm`` may concern."""
+        """Yield the runs that an event with solutions of ``gpm`` may concern."""
         if not self._key:
             yield from self._all.values()
             return

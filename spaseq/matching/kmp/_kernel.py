@@ -3,7 +3,7 @@
 A pattern is four arrays (``program``): ``rows`` of six numbers each, ``at`` with where the rows of each place
 begin, ``alive`` with the distances that have an edge at each stop (a bit each), and ``masks``.
 
-- steps, what a place asks: (kind, cell's track, other offset, other track, code, 0);
+- steps, the conditions of a place: (kind, cell's track, other offset, other track, code, 0);
 - probes, by the constants a cell may be: (offset, track, first of its masks, 0, 0, 0);
 - pairs of cells: (offset, track, offset, track, mask if the same, mask if not).
 
@@ -42,8 +42,8 @@ STEPS: Final = 0
 PROBES: Final = 1
 PAIRS: Final = 2
 
-# Of a text: how much of the pattern is matched, where the ring goes on, how many symbols it holds, for how
-# many symbols more an ambiguous one lies in the pattern's length, the last place on the axis.
+# Of a text: how much of the pattern is matched, the next place in the ring, the number of its symbols, for
+# how many more symbols an ambiguous one is within the pattern's length, the last place on the axis.
 LENGTH: Final = 0
 SLOT: Final = 1
 HELD: Final = 2
@@ -51,10 +51,10 @@ AMBIGUOUS: Final = 3
 NEWEST: Final = 4
 HEADER: Final = 5
 
-# What is asked of an event that comes alone: how many GPMs, of which so many are questions, and how many
-# variables a key has. Of each GPM, its place in the query, the track of its relevance, how many tracks come
-# after it, and the column of the first of these; the columns before are keys, those of one GPM after the
-# other. In the end, of each other column, whether it is compared by value.
+# How a single event is read: the number of GPMs, of questions among them, and of the variables of a key. Of
+# each GPM, its place in the query, the track of its relevance, the number of further tracks, and the column
+# of the first of these; the columns before are keys, grouped by GPM. Finally, for each other column, whether
+# it is compared by value.
 GPMS: Final = 0
 QUESTIONS: Final = 1
 KEYS: Final = 2
@@ -65,7 +65,7 @@ TRACKS: Final = 2
 COLUMN: Final = 3
 ASKED_SIZE: Final = 4
 
-# What such an event is: no symbol, one, or something that is not told here.
+# A single event gives no symbol, one, or something that is not handled here.
 NONE: Final = 0
 ONE: Final = 1
 OTHERWISE: Final = 2
@@ -73,7 +73,7 @@ OTHERWISE: Final = 2
 
 @inlined
 def _slot(first: int, offset: int, size: int) -> int:
-    """Where in a ring a symbol of the attempt that begins at ``first`` stands."""
+    """Return the place in a ring of a symbol of the attempt that begins at ``first``."""
     slot = first + offset
     return slot - size if slot >= size else slot
 
@@ -82,7 +82,7 @@ def _slot(first: int, offset: int, size: int) -> int:
 def _holds(
     rows: Ints, row: int, state: Ints, text: int, first: int, offset: int, size: int, wide: int
 ) -> bool:
-    """Whether a step is fulfilled by the symbol at an offset."""
+    """Return whether the symbol at an offset meets a step's condition."""
     kind = rows[row, 0]
     mine = state[text, HEADER + _slot(first, offset, size) * wide + rows[row, 1]]
     if kind == IS:
@@ -110,13 +110,13 @@ def run(
     begin: int,
     limit: int,
 ) -> tuple[int, int]:
-    """Takes symbols from number ``begin`` on; returns up to where, and how many occurrences it found.
+    """Process symbols from number ``begin`` on; return the end, and the number of occurrences found.
 
-    ``symbols`` are of shape ``(tracks, n)``; ``texts``, ``places`` and ``axis`` say of each which text it
-    continues, and where it lies. Attempts do not go over ``ambiguous`` symbols: with these, what may be an
-    occurrence is found by its constants alone. An occurrence spans at most ``limit`` on the axis. Each is a
-    row of ``found``: the places of its symbols, the text, whether it only may be one. ``stops`` counts how
-    often the search stopped at each place and, in the end, how often a mask was applied.
+    ``symbols`` are of shape ``(tracks, n)``; ``texts``, ``places`` and ``axis`` give for each the text that
+    it continues, and its places. Attempts do not cover ``ambiguous`` symbols: with these, possible
+    occurrences are found by constants alone. An occurrence spans at most ``limit`` on the axis. Each is a row
+    of ``found``: the places of its symbols, the text, whether it is only a possible one. ``stops`` counts how
+    often the search stopped at each place and, at its end, how often a mask was applied.
     """
     size = len(alive) - 1
     tracks = symbols.shape[0]
@@ -206,9 +206,9 @@ def run(
 def symbol(
     batch: Ints, asked: Ints, bits: Ints, codes: Codes, symbols: Ints, ambiguous: Flags, key: Ints
 ) -> int:
-    """Writes the symbol that an event is, which came alone, and the key of its partition; returns what it is.
+    """Write the symbol of a single event, and the key of its partition; return which case it is.
 
-    ``batch`` is that event, with one solution of a GPM at most; ``bits`` and ``codes`` are those of terms.
+    ``batch`` is that event, with at most one solution of a GPM; ``bits`` and ``codes`` are those of terms.
     """
     gpms, keys = asked[GPMS], asked[KEYS]
     by_value = ASKED_HEADER + ASKED_SIZE * gpms - keys * gpms

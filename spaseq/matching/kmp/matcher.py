@@ -1,7 +1,7 @@
 """Parameterized patterns on event columns: batches of solutions in, matches out.
 
-The kernel finds the occurrences; their solutions are read only then, or joined by ``Context`` where an event
-has several. Every event is compared once, whatever the window.
+The kernel finds the occurrences. Solutions are read only for these, or joined by ``Context`` if an event has
+several. Every event is compared once, whatever the window.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spaseq.matching.model import Found, StreamWindow
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
-#: Occurrences that the kernel hands over at a time.
+#: The most occurrences that the kernel returns at a time.
 _ROOM: Final = 4_096
 
 
@@ -62,7 +62,7 @@ class KmpMatcher(Immediate):
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[k.Ints]:
-        """Those that no batch keeps; asked when others are about to be forgotten."""
+        """Return the ids that no batch keeps; called before all other ids are forgotten."""
         self._values.forget()
         return self._history.loose_ids
 
@@ -73,7 +73,7 @@ class KmpMatcher(Immediate):
                 yield from self._matches(found)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[k.Ints]:
-        """Takes a batch; gives its occurrences some at a time: they stand until others do."""
+        """Process a batch; yield its occurrences in arrays, each valid until the next."""
         tables = {name: solutions.get(name, NO_SOLUTIONS).by_time() for name in self._gpms}
         axis = self._window.places(batch, start)
         self._remember(batch, start, tables, axis)
@@ -81,7 +81,7 @@ class KmpMatcher(Immediate):
         return self._occurrences(text, start + text.events, axis[text.events])
 
     def _occurrences(self, text: Text, positions: k.Ints, axis: k.Ints) -> Iterator[k.Ints]:
-        """Those that symbols complete, some at a time."""
+        """Yield the occurrences that symbols complete, in arrays."""
         numbers = self._partitions.of(text.keys)
         program, state = self._compiled.program, self._partitions.state
         begin = 0
@@ -119,21 +119,22 @@ class KmpMatcher(Immediate):
         return self._completed(self._occurrences(text, np.full(count, start), np.full(count, axis)))
 
     def _completed(self, found: Iterator[k.Ints]) -> Iterator[Block] | None:
-        """The matches that one event completes; None for none."""
+        """Return the matches that one event completes; None for none."""
         all_of_them = [each.copy() for each in found]
         return chain.from_iterable(map(self._matches, all_of_them)) if all_of_them else None
 
     def _remember(self, batch: EventBatch, start: int, tables: Mapping[str, Solutions], axis: k.Ints) -> None:
-        """Keeps a batch as long as its events may be in a match."""
+        """Keep a batch as long as its events may be in a match."""
         ordered = tuple(tables[name] for name in self._gpms)
         oldest, last = self._kept(start, len(batch), int(axis[0]), int(axis[-1]))
         self._history.add(SolvedBatch(start, batch, ordered, last), oldest)
 
     def _kept(self, start: int, count: int, first: int, last: int) -> tuple[int, int]:
-        """From where on older events are kept, now that some come, and how long these are.
+        """Return the oldest place with kept events, and the last place of the new events.
 
-        In a partition, as long as the window is: they lie from ``first`` to ``last`` on its axis. Without
-        partitions only the last events of the pattern's length count, so positions tell.
+        In a partition, events are kept for the length of the window: they are from ``first`` to ``last`` on
+        its axis. Without partitions only the last events of the pattern's length are needed, so positions
+        decide.
         """
         if not self._keys:
             return start - self._size + 1, start + count - 1
@@ -142,7 +143,7 @@ class KmpMatcher(Immediate):
         return oldest, last
 
     def _matches(self, found: k.Ints) -> Iterator[Block]:
-        """Occurrences, as the kernel gives them, as matches; without those that only might have been some."""
+        """Yield the kernel's occurrences as matches, without possible ones that are none."""
         if not len(found):
             return
         size, count = self._size, len(found)
@@ -169,7 +170,7 @@ class KmpMatcher(Immediate):
         yield from mixed(block, odd, matches)
 
     def _joined(self, places: Sequence[int], key: Key) -> Found | None:
-        """A match of events of which some have several solutions, if there is one."""
+        """Return a match of events with several solutions, if there is one."""
         atoms = self._compiled.atoms
         events = [self._history.occurrence(p, key, atom.gpm) for p, atom in zip(places, atoms, strict=True)]
         rows = self._context.start

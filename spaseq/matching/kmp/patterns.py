@@ -77,7 +77,7 @@ class Pattern:
 
     @classmethod
     def parse(cls, text: str, *unequal: str) -> Pattern:
-        """A pattern from its symbols with dots between them, variables with ``@`` in front.
+        """Parse a pattern: its symbols with dots between them, variables with ``@`` in front.
 
         ``unequal`` are inequalities: ``"@x != @y"``, ``"@x != a"``. Raises ``PatternError``.
         """
@@ -90,16 +90,17 @@ class Pattern:
         return cls(tuple(_term(part.strip(), text) for part in text.split(".")), frozenset(pairs))
 
     def occurrences(self, word: Sequence[Hashable]) -> list[int]:
-        """Where in a word the pattern begins, in ascending order: all occurrences, also overlapping ones.
+        """Return where in a word the pattern begins, in ascending order: all occurrences, also overlapping
+        ones.
 
         Raises ``PatternError`` for patterns of more than 62 symbols.
         """
-        # Here, because compiled code takes a while to load.
+        # Imported here, because compiled code takes a while to load.
 
         return search(self, word).occurrences
 
     def matches(self, word: Sequence[Hashable]) -> bool:
-        """Whether the pattern begins at the first symbol of a word."""
+        """Return whether the pattern begins at the first symbol of a word."""
         if len(word) < len(self):
             return False
         bound: dict[Term, Hashable] = {}
@@ -120,9 +121,9 @@ def _term(text: str, whole: str) -> Term:
 
 
 def contains(general: Pattern, special: Pattern) -> bool:
-    """Whether ``general`` occurs wherever ``special`` does, in every word that goes on long enough.
+    """Return whether ``general`` occurs wherever ``special`` does, in every word that is long enough.
 
-    The alphabet is taken as infinite: what holds of all symbols of a small one may not be seen.
+    The alphabet is assumed infinite: containments that only hold in a small alphabet may be missed.
     """
     images: dict[Term, Term] = {}
     beyond = (Variable(f" {i}") for i in count())
@@ -136,21 +137,21 @@ def contains(general: Pattern, special: Pattern) -> bool:
 
 
 def _differ(pair: frozenset[Term], pattern: Pattern) -> bool:
-    """Whether two terms are different symbols in every word that a pattern matches."""
+    """Return whether two terms are different symbols in every word that a pattern matches."""
     if len(pair) == 1:
         return False
     return not any(isinstance(term, Variable) for term in pair) or pair in pattern.unequal
 
 
 def normal_form(pattern: Pattern) -> Pattern:
-    """The one equivalent pattern whose variables are ``x1``, ``x2``, … and whose last symbol says something.
+    """Return the equivalent pattern with variables ``x1``, ``x2``, … and a last symbol that is a condition.
 
     >>> str(normal_form(Pattern.parse("@y.c.@x.@y.@z")))
     '@x1.c.@x2.@x1'
     """
     used = {term for pair in pattern.unequal for term in pair}
     symbols = list(pattern.symbols)
-    # A variable at the end that occurs nowhere else stands for whatever comes.
+    # A variable at the end that occurs nowhere else matches any symbol.
     while len(symbols) > 1 and _says_nothing(symbols[-1], symbols[:-1], used):
         symbols.pop()
     numbers = {v: Variable(f"x{i}") for i, v in enumerate(_variables(symbols), 1)}
@@ -172,7 +173,7 @@ def _renamed(terms: Iterable[Term], names: Mapping[Variable, Variable]) -> tuple
 
 
 def least_upper_bound(first: Pattern, second: Pattern) -> Pattern:
-    """The most special pattern without inequalities that contains both, in normal form.
+    """Return the most special pattern without inequalities that contains both, in normal form.
 
     >>> str(least_upper_bound(Pattern.parse("b.a.c.a"), Pattern.parse("b.d.c.d")))
     'b.@x1.c.@x1'
@@ -187,17 +188,17 @@ def least_upper_bound(first: Pattern, second: Pattern) -> Pattern:
 
 # Searching words for patterns with variables.
 
-#: Occurrences that the kernel hands over at a time.
+#: The most occurrences that the kernel returns at a time.
 _ROOM: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """What was found, and what it took.
+    """The occurrences found, and the work.
 
     Every symbol of the word was compared once (``comparisons``). ``stops[l]`` says how often the search
-    stopped before place l of the pattern; each time it took at most as many operations on masks as variables
-    were bound; ``masks`` is how many there really were.
+    stopped before place l of the pattern. Each stop takes at most as many operations on masks as variables
+    are bound; ``masks`` is the number of operations.
     """
 
     occurrences: list[int]
@@ -207,7 +208,9 @@ class WordSearch:
 
 
 def search(pattern: Pattern, word: Sequence[Hashable]) -> WordSearch:
-    """All occurrences of a pattern in a word. Raises ``PatternError`` for a pattern of over 62 symbols."""
+    """Return all occurrences of a pattern in a word. Raises ``PatternError`` for a pattern of over 62
+    symbols.
+    """
     program, codes = compile_pattern(pattern)
     numbers: dict[Hashable, int] = {}
     symbols = np.array([numbers.setdefault(symbol, len(numbers)) for symbol in word], dtype=np.int64)
@@ -216,10 +219,10 @@ def search(pattern: Pattern, word: Sequence[Hashable]) -> WordSearch:
 
 
 def compile_pattern(pattern: Pattern) -> tuple[KmpProgram, dict[Hashable, int]]:
-    """A pattern for the kernel, and the codes of its constants.
+    """Return a pattern for the kernel, and the codes of its constants.
 
-    A word is two tracks: the codes of its symbols (0 for those not in the pattern), and the symbols as
-    numbers.
+    A word is two tracks: the codes of its symbols (0 for symbols that are not in the pattern), and the
+    symbols as numbers.
     """
     if len(pattern) > LONGEST:
         raise PatternError(f"a pattern of {len(pattern)} symbols: at most {LONGEST} can be searched for")
@@ -228,7 +231,7 @@ def compile_pattern(pattern: Pattern) -> tuple[KmpProgram, dict[Hashable, int]]:
 
 
 def as_blocks(pattern: Pattern) -> tuple[Blocks, dict[Hashable, int]]:
-    """A pattern on words as one of blocks with one track, and the codes of its constants.
+    """Return a pattern on words as one of blocks with one track, and the codes of its constants.
 
     >>> from spaseq.matching.kmp.patterns import Pattern
     >>> blocks, codes = as_blocks(Pattern.parse("@x.a.@x"))
@@ -257,7 +260,7 @@ def as_blocks(pattern: Pattern) -> tuple[Blocks, dict[Hashable, int]]:
 
 
 def search_numbers(program: KmpProgram, symbols: k.Ints, size: int) -> WordSearch:
-    """A search in a word that is given as two tracks; see ``compile_pattern``."""
+    """Search a word that is given as two tracks; see ``compile_pattern``."""
     count = symbols.shape[1]
     stops = np.zeros(size + 2, dtype=np.int64)
     state = np.zeros((1, k.HEADER + size * (program.tracks + 2)), dtype=np.int64)

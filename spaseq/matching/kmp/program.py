@@ -1,4 +1,4 @@
-"""A pattern as the extended KMP reads it: its table of edges (section 4.3), also as arrays for the kernel."""
+"""A pattern as a program of the extended KMP: its table of edges (section 4.3), and arrays of it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from spaseq.matching.kmp import _kernel as k
 # Patterns here are *blocks*: every symbol of the text is a block of several tracks, of which a place of the
 # pattern fixes some. A pattern on words has one track, an event as many as its GPMs have variables.
 #
-# A search that stops at place ``l`` of the pattern has matched the places before; the text's symbol at
-# ``l`` is *current*. An edge of some length says under what conditions so many of the last symbols, the
-# current one included, match the beginning of the pattern (Θmin), and what its variables then are
-# (Θshift). All edges with the same distance between the pattern and itself make a *diagonal*; an edge
-# extends the one before on its diagonal by one comparison. So the table takes quadratic time.
+# A search that stops at place ``l`` of the pattern has matched the places before; the text's symbol at ``l``
+# is *current*. An edge of some length has the conditions under which that many of the last symbols, the
+# current one included, match the beginning of the pattern (Θmin), and the values of its variables then
+# (Θshift). All edges with the same distance between the pattern and itself make a *diagonal*; an edge extends
+# the one before on its diagonal by one comparison. So the table takes quadratic time.
 
 #: Shifts are bits of a word of 64.
 LONGEST = 62
@@ -28,7 +28,7 @@ LONGEST = 62
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """A symbol of the text: so many symbols after the place where the attempt begins, on a track."""
+    """A symbol of the text, on a track: its offset from the place where the attempt begins."""
 
     offset: int
     track: int
@@ -41,12 +41,12 @@ class PatternConstant:
     code: int
 
 
-#: What a place of the pattern says about a symbol of the text: which one it is, or another cell like it.
+#: A symbol of the text as the pattern fixes it: a constant, or equal to another cell.
 Known = Cell | PatternConstant
 
 
 class ConditionKind(StrEnum):
-    """What a condition asks."""
+    """The kinds of conditions."""
 
     IS = "is"
     IS_NOT = "is not"
@@ -56,7 +56,7 @@ class ConditionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EdgeCondition:
-    """About one cell and a constant (``IS``, ``IS_NOT``) or about two cells (``SAME``, ``APART``)."""
+    """A condition on one cell and a constant (``IS``, ``IS_NOT``) or on two cells (``SAME``, ``APART``)."""
 
     kind: ConditionKind
     cell: Cell
@@ -68,7 +68,7 @@ class Blocks:
     """A pattern: what each of its places fixes on some tracks.
 
     ``constants[p]`` maps tracks to codes from 1 to ``codes``, ``variables[p]`` tracks to variables, which are
-    numbers. ``unequal`` are pairs of variables, ``unlike`` variables and codes that must differ.
+    numbers. ``unequal`` are pairs of variables, ``unlike`` pairs of a variable and a code, that must differ.
     """
 
     constants: tuple[Mapping[int, int], ...]
@@ -81,7 +81,7 @@ class Blocks:
         return len(self.constants)
 
     def firsts(self) -> dict[int, Cell]:
-        """Where each variable occurs first."""
+        """Return where each variable occurs first."""
         found: dict[int, Cell] = {}
         for p, tracks in enumerate(self.variables):
             for track, variable in tracks.items():
@@ -90,7 +90,7 @@ class Blocks:
 
 
 def asked(pattern: Blocks) -> tuple[tuple[EdgeCondition, ...], ...]:
-    """What each place of a pattern asks of the text, about its own symbol and those before."""
+    """Return the conditions of each place of a pattern on its own symbol and those before."""
     nothing = _Diagonal(pattern, 0, known=False)
     found = []
     for p in range(len(pattern)):
@@ -116,7 +116,7 @@ class KmpEdge:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What a distance needs: from a stop on, or (``current``) at this stop alone."""
+    """The conditions that a distance needs: from a stop on, or (``current``) at this stop alone."""
 
     stop: int
     distance: int
@@ -126,7 +126,7 @@ class Added:
 
 @dataclass(slots=True)
 class EdgeTable:
-    """Which distances have an edge at each stop, the default one included, and all they need.
+    """The distances that have an edge at each stop, the default one included, and their conditions.
 
     Stop ``len(pattern)`` is a match: there is no current symbol.
     """
@@ -136,11 +136,11 @@ class EdgeTable:
 
 
 def table(pattern: Blocks) -> EdgeTable:
-    """The table of edges, in time quadratic in the length of the pattern."""
+    """Return the table of edges, in time quadratic in the length of the pattern."""
     size = len(pattern)
     found = EdgeTable([[] for _ in range(size + 1)], [])
     for distance in range(1, size + 1):
-        # The default edge, of length 0, passes over all symbols, the current one too.
+        # The default edge, of length 0, skips all symbols, the current one too.
         found.distances[distance - 1].append(distance)
         diagonal = _Diagonal(pattern, distance)
         for stop in range(distance, size + 1):
@@ -159,7 +159,7 @@ def table(pattern: Blocks) -> EdgeTable:
 
 
 def edges(pattern: Blocks, stop: int) -> Iterator[KmpEdge]:
-    """The edges at one stop, written out, the shortest first."""
+    """Yield the edges at one stop, written out, the shortest first."""
     size = len(pattern)
     for distance in range(min(stop + 1, size), 0, -1):
         diagonal = _Diagonal(pattern, distance)
@@ -175,7 +175,9 @@ def edges(pattern: Blocks, stop: int) -> Iterator[KmpEdge]:
 
 @dataclass(slots=True)
 class _Diagonal:
-    """The pattern on itself, moved by ``distance``. Without ``known``, nothing is known about the text."""
+    """The pattern against itself, shifted by ``distance``. Without ``known``, nothing is known about the
+    text.
+    """
 
     pattern: Blocks
     distance: int
@@ -190,7 +192,7 @@ class _Diagonal:
         self._firsts = self.pattern.firsts()
 
     def with_current(self, offset: int) -> list[EdgeCondition] | None:
-        """What is needed about the current symbol at an offset; None if nothing would do."""
+        """Return the conditions on the current symbol at an offset; None if no symbol can meet them."""
         images, fixed, count = len(self.images), len(self._fixed), len(self.conditions)
         fits = self.extend(offset, current=True)
         new = self.conditions[count:]
@@ -202,7 +204,7 @@ class _Diagonal:
         return new if fits else None
 
     def extend(self, offset: int, current: bool = False) -> bool:
-        """One symbol of the text more; False if it cannot match whatever it is."""
+        """Extend the diagonal's edge by one symbol of the text; return False if no symbol can match."""
         p = offset - self.distance
         self._matched = offset + (not current)
         needed: list[tuple[ConditionKind, Known, Known]] = [
@@ -227,7 +229,7 @@ class _Diagonal:
         return all(self._need(*condition) for condition in needed)
 
     def _at(self, offset: int, track: int, current: bool) -> Known:
-        """What the pattern, where it was before the shift, says about a cell."""
+        """Return what the pattern, at its place before the shift, says about a cell."""
         if self.known and not current:
             code = self.pattern.constants[offset].get(track)
             if code is not None:
@@ -238,7 +240,7 @@ class _Diagonal:
         return Cell(offset, track)
 
     def _need(self, kind: ConditionKind, one: Known, other: Known) -> bool:
-        """Notes a condition unless the pattern itself decides it; False if it can never hold."""
+        """Add a condition unless the pattern itself decides it; return False if it can never hold."""
         alike = kind in (ConditionKind.IS, ConditionKind.SAME)
         if one == other:
             return alike
@@ -263,7 +265,7 @@ class _Diagonal:
         return True
 
     def _unequal(self, one: Cell, other: Cell) -> bool:
-        """Whether the pattern says that two cells differ."""
+        """Return whether the pattern says that two cells differ."""
         if not self.known or max(one.offset, other.offset) >= self._matched:
             return False
         pairs = ({self._firsts[x], self._firsts[y]} for x, y in self.pattern.unequal)
@@ -288,7 +290,7 @@ _ALL: Final = (1 << LONGEST + 1) - 1
 
 @dataclass(frozen=True, slots=True)
 class KmpProgram:
-    """See ``_kernel``; ``tracks`` are those of the text that it reads."""
+    """The arrays of a pattern, see ``_kernel``; ``tracks`` are the text's tracks that it reads."""
 
     rows: k.Ints
     at: k.Ints
@@ -299,14 +301,14 @@ class KmpProgram:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which tracks of the text hold the code of a pattern's track, and its symbol."""
+    """The tracks of the text that hold the codes of a pattern's track, and its symbols."""
 
     codes: Sequence[int]
     symbols: Sequence[int]
 
 
 def compile_blocks(pattern: Blocks, layout: Layout) -> KmpProgram:
-    """The arrays of a pattern of at most ``LONGEST`` places."""
+    """Return the arrays of a pattern of at most ``LONGEST`` places."""
     return _TableWriter(pattern, layout).program()
 
 
@@ -316,7 +318,7 @@ class _TableWriter:
         self._layout = layout
         self._rows: list[tuple[int, ...]] = []
         self._masks: list[int] = []
-        # What distances need, so far and at all stops to come: by cell and code, by pair of cells.
+        # The conditions of distances, so far and at all later stops: by cell and code, by pair of cells.
         self._single: dict[Cell, list[int]] = {}
         self._pairs: dict[tuple[Cell, Cell], list[int]] = {}
 
@@ -362,7 +364,7 @@ class _TableWriter:
         kind, cell, other = _KINDS[condition.kind], condition.cell, condition.other
         if isinstance(other, PatternConstant):
             return (kind, self._layout.codes[cell.track], 0, 0, other.code, 0)
-        # The symbol that is asked about is the later one.
+        # The condition is on the later symbol.
         earlier, later = sorted((cell, other))
         symbols = self._layout.symbols
         return (kind, symbols[later.track], earlier.offset, symbols[earlier.track], 0, 0)
@@ -381,7 +383,7 @@ class _TableWriter:
                 masks[condition.kind is ConditionKind.SAME] &= ~bit
 
     def _probes(self, alive: int) -> Iterable[tuple[int, ...]]:
-        """The latest symbols first: they rule out most."""
+        """Yield probes, the latest symbols first: they exclude most."""
         for cell, row in sorted(self._single.items(), reverse=True):
             if any(alive & ~mask for mask in row):
                 yield (cell.offset, self._layout.codes[cell.track], len(self._masks), 0, 0, 0)

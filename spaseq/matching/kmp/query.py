@@ -1,9 +1,9 @@
 """Queries that are parameterized patterns: sequences of GPMs with ``,`` only, compared by equality.
 
-A query's text is the stream (or, with PARTITION BY, the substream of each partition) as all of its GPMs see
-it: an event is a block of tracks. For each *question* that GPMs ask, one track says whether the event is
-relevant for them, and further ones what it binds the variables to that other events are compared with. GPMs
-that ask the same under other names share their tracks, as ``@x`` and ``@y`` stand for any symbol alike.
+A query's text is the stream (or, with PARTITION BY, the substream of each partition) as its GPMs see it: an
+event is a block of tracks. For each *question* that GPMs ask, one track holds whether the event is relevant
+for them, and further tracks hold the variables that are compared with other events. GPMs that ask the same
+under other names share their tracks, as ``@x`` and ``@y`` stand for any symbol alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spaseq.patterns.sharing import question
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A variable of a GPM. ``by_value``: as ``!=`` compares it; else as a term, which is how it joins."""
+    """A variable of a GPM. ``by_value``: compared as ``!=`` does; otherwise as a term, as joins do."""
 
     variable: str
     by_value: bool
@@ -31,7 +31,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class AskedVariable:
-    """A question: a GPM that asks it, which track tells its relevance, what the tracks after it are."""
+    """A question: a GPM that asks it, the track of its relevance, and the tracks after it."""
 
     gpm: str
     relevance: int
@@ -40,9 +40,9 @@ class AskedVariable:
 
 @dataclass(frozen=True, slots=True)
 class KmpQuery:
-    """A query for the kernel: the GPMs at the places of the pattern, and what its tracks hold.
+    """A query for the kernel: the GPMs at the places of the pattern, and the content of its tracks.
 
-    ``witnesses`` are the GPMs that only say of what partitions an event is.
+    ``witnesses`` are the GPMs that only determine an event's partitions.
     """
 
     program: KmpProgram
@@ -52,11 +52,11 @@ class KmpQuery:
 
 
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """All that keeps a query from being run as a parameterized pattern.
+    """Yield why a query cannot be run as a parameterized pattern.
 
     It must be a sequence of GPMs with ``,`` only, over one stream (events of different streams with equal
-    time have no order), whose filters between GPMs are conjunctions of ``?x != ?y``. Partitions, windows of
-    all kinds, EMIT, and events with several solutions may be as they like.
+    time have no order). Its filters between GPMs must be conjunctions of ``?x != ?y``. Partitions, windows of
+    all kinds, EMIT, and events with several solutions are possible.
     """
     query = pattern.query
     if len(set(pattern.streams)) > 1:
@@ -80,12 +80,12 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def compile_query(pattern: SequencePattern) -> KmpQuery:
-    """A query without obstacles for the kernel."""
+    """Compile a query without obstacles for the kernel."""
     return _QueryCompiler(pattern).compiled()
 
 
 def _filter_obstacles(pattern: SequencePattern, atoms: list[Atom]) -> Iterator[Obstacle]:
-    """Filters that are not ``?x != ?y`` where both are bound."""
+    """Yield filters that are not ``?x != ?y`` with both variables bound."""
     first: dict[str, int] = {}
     for place, atom in enumerate(atoms):
         for name in pattern.gpms[atom.gpm].variables:
@@ -101,14 +101,14 @@ def _filter_obstacles(pattern: SequencePattern, atoms: list[Atom]) -> Iterator[O
 
 
 def _inequalities(pattern: SequencePattern) -> tuple[tuple[str, str], ...]:
-    """The pairs of variables that the filters between GPMs compare."""
+    """Return the pairs of variables that the filters between GPMs compare."""
     atoms = (node for node in walk(pattern.root) if isinstance(node, Atom))
     filters = [*(item for atom in atoms for item in atom.filters), *pattern.where]
     return tuple(dict.fromkeys(pair for item in filters for pair in _pairs(item.condition) if pair))
 
 
 def _pairs(condition: Expression) -> Iterator[tuple[str, str] | None]:
-    """The variables that a conjunction of ``?x != ?y`` compares; None for what is something else."""
+    """Yield the variables that a conjunction of ``?x != ?y`` compares; None for other conditions."""
     match condition:
         case Binary("&&", left, right):
             yield from _pairs(left)
@@ -169,7 +169,7 @@ class _QueryCompiler:
         return self._pattern.gpms[atom.gpm].variables
 
     def _questions(self) -> dict[str, tuple[object, tuple[str, ...]]]:
-        """What each GPM asks, and its variables in the order of the question.
+        """Return the question of each GPM, and its variables in the order of the question.
 
         GPMs that have the partition's variables in different places see an event in different partitions.
         """
@@ -184,7 +184,9 @@ class _QueryCompiler:
     def _uses(
         self, names: dict[str, tuple[object, tuple[str, ...]]]
     ) -> Iterator[tuple[object, int, bool, str, int]]:
-        """What is compared: question, number of the variable in it, by value or not, its name, the place."""
+        """Yield what is compared: question, number of the variable in it, whether by value, its name, the
+        place.
+        """
         seen: set[str] = set()
         for place, atom in enumerate(self._atoms):
             key, order = names[atom.gpm]
@@ -193,7 +195,7 @@ class _QueryCompiler:
                     continue
                 if name in self._joined:
                     yield key, number, False, name, place
-                # Where a variable is bound again, its term is the same.
+                # A variable that is bound again has the same term.
                 if name in self._compared and name not in seen:
                     yield key, number, True, name, place
                 seen.add(name)

@@ -1,4 +1,4 @@
-"""A batch as the kernel reads it: events as symbols of texts, a text for each partition."""
+"""Batches in the kernel's form: events as symbols of texts, a text for each partition."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Mask, Solutions, gro
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import BLANK, DECIMAL, INTEGER, IRI, LANG, STRING, Value
 
-#: Decimals of so many digits are different if their doubles are.
+#: Decimals of up to this many digits differ if their doubles do.
 _DIGITS: Final = 15
 _LARGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Symbols in the order of delivery: of events and, within an event, of its partitions' keys.
+    """Symbols in the order of delivery: by event and, within an event, by its partitions' keys.
 
     ``symbols`` are of shape ``(tracks, n)``; ``events`` are positions in the batch; ``keys`` are of shape
-    ``(n, variables)``. ``ambiguous`` are symbols that say more, or less, than one term on some track.
+    ``(n, variables)``. ``ambiguous`` are symbols that are not exactly one term on some track.
     """
 
     symbols: Ints
@@ -45,7 +45,7 @@ class Text:
 
 
 class SymbolValues:
-    """Terms as numbers that are the same iff ``=`` holds of them, for the terms where that is simple."""
+    """Terms as numbers that are equal iff ``=`` holds of the terms, for terms where that is simple."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
@@ -53,11 +53,11 @@ class SymbolValues:
         self._state = np.zeros(0, dtype=np.int8)
 
     def forget(self) -> None:
-        """Ids may have been given to other terms."""
+        """Forget all numbers: ids may have been given to other terms."""
         self._state[:] = 0
 
     def of(self, ids: Ints) -> tuple[Ints, Mask]:
-        """The numbers of terms, and where that is not simple."""
+        """Return the numbers of terms, and for which terms that is not simple."""
         if len(self._state) < self.dictionary.limit:
             room = 2 * self.dictionary.limit - len(self._state)
             self._numbers = np.concatenate([self._numbers, np.zeros(room, dtype=np.int64)])
@@ -70,7 +70,7 @@ class SymbolValues:
 
 
 def _number(identifier: int, value: Value) -> int | None:
-    """Ids below 0 and the bits of doubles (which negative ones are far below) do not meet."""
+    """Return a number for a term: negative ids and the bits of doubles do not collide."""
     if value.kind in (IRI, BLANK, LANG, STRING):
         return -identifier
     if value.kind not in (INTEGER, DECIMAL):
@@ -85,9 +85,9 @@ def _number(identifier: int, value: Value) -> int | None:
 def read(
     compiled: KmpQuery, keys: Sequence[str], size: int, tables: Mapping[str, Solutions], values: SymbolValues
 ) -> Text:
-    """A batch of so many events; ``tables`` are the solutions of GPMs, each with its event."""
+    """Read a batch of this many events; ``tables`` are the solutions of GPMs, each with its event."""
     asked = [(question, tables[question.gpm]) for question in compiled.questions]
-    # Without its filters a GPM says nothing but that an event is in a partition.
+    # Without its filters a GPM only determines the partitions of an event.
     witnesses = [tables[name] for name in compiled.witnesses]
     rows, events, found = _symbols(
         size, keys, [*(table for _, table in asked), *witnesses], values.dictionary
@@ -110,7 +110,7 @@ def read(
 def _symbols(
     size: int, keys: Sequence[str], tables: Sequence[Solutions], dictionary: Dictionary
 ) -> tuple[list[Ints], Ints, Ints]:
-    """Which symbol each row of some tables belongs to; the symbols' events; their keys."""
+    """Return the symbol that each row of some tables belongs to; the symbols' events; their keys."""
     of_rows = [table.events for table in tables]
     if not keys:
         return of_rows, np.arange(size), np.zeros((size, 0), dtype=np.int64)
@@ -140,12 +140,12 @@ class Partitions:
         self.state = np.zeros((1, width), dtype=np.int64)
         self.keys: list[Key] = [] if partitioned else [()]
         self._numbers: dict[Key, int] = {}
-        # The same by the id of a key of one variable, plus 1; 0 if there is none.
+        # The same, by the id of a key of one variable, plus 1; 0 if there is none.
         self._by_id = np.zeros(0, dtype=np.int64)
         self._room = 1_024
 
     def of(self, keys: Ints) -> Ints:
-        """The numbers of some keys' texts, which are begun if they are new."""
+        """Return the numbers of keys' texts; new keys begin new texts."""
         if not len(keys) or not keys.shape[1]:
             return np.zeros(len(keys), dtype=np.int64)
         if len(keys) == 1:
@@ -178,7 +178,7 @@ class Partitions:
         return np.array(numbers, dtype=np.int64)
 
     def drop_idle(self, oldest: int) -> None:
-        """Leaves out the texts that end before ``oldest`` on the window's axis, now and then."""
+        """Drop texts that end before ``oldest`` on the window's axis, now and then."""
         if len(self._numbers) < self._room:
             return
         kept = np.flatnonzero(self.state[: len(self.keys), NEWEST] >= oldest)
@@ -189,14 +189,14 @@ class Partitions:
         self._room = max(1_024, 2 * len(self.keys))
 
 
-# Events that come alone, for parameterized patterns: each is one symbol of one text, nearly always.
+# Single events for parameterized patterns: each is one symbol of one text, nearly always.
 
-#: The only event of such a batch.
+#: The position of a single event in its batch.
 _FIRST: Final = np.zeros(1, dtype=np.int64)
 
 
 class SingleSymbols:
-    """Reads such events, one by one; ``taking`` knows what is asked of them."""
+    """Reads single events; ``taking`` knows what is needed of them."""
 
     def __init__(
         self, pattern: SequencePattern, compiled: KmpQuery, dictionary: Dictionary, history: History
@@ -227,9 +227,9 @@ class SingleSymbols:
         self._nothing = Text(self._tracks[:, :0], _FIRST[:0], self._key[:0], self._is_ambiguous[:0])
 
     def take(self, event: Single, start: int, last: int, oldest: int, values: SymbolValues) -> Text | None:
-        """Takes an event, which nobody needs once ``oldest`` is behind ``last``; None if it is large.
+        """Read an event at place ``last``, needed until ``oldest`` has passed it; None if it is large.
 
-        What this gives holds until the next event.
+        The result is valid until the next event.
         """
         batch = self.taking.take(event, start, last, oldest)
         if batch is None:
@@ -244,7 +244,7 @@ class SingleSymbols:
         return self._nothing if found == k.NONE else self._otherwise(batch, values)
 
     def _otherwise(self, batch: k.Ints, values: SymbolValues) -> Text:
-        """An event of several partitions, or one with a term that is compared in no simple way."""
+        """Read an event of several partitions, or one with a term that is not simple to compare."""
         begin, end = batch[batch[heads.SHARES] :][:2].tolist()
         row = {batch.item(at): batch.item(at + 1) for at in range(begin, end, heads.SHARE)}
         columns: dict[int, dict[str, k.Ints]] = {g: {} for g in row}

@@ -1,8 +1,8 @@
-"""Many patterns at once: a tree in which each contains those below, and so filters them.
+"""Many patterns at once: a tree in which each contains the patterns below, and so filters them.
 
 After du Mouza, Rigaux and Scholl, sections 5.2 to 5.4: a new pattern goes down to the most selective nodes
-that contain it, and what it has in common with a node there (their least upper bound) becomes a node above
-both. A node is tried only where the one above was found, and compares only what that one left open.
+that contain it. Its least upper bound with a node there becomes a node above both. A node is tested only
+where the node above was found, and compares only what that one left open.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PatternTree:
         return len(self._patterns)
 
     def nodes(self) -> Iterator[Node]:
-        """All nodes, each before those below it."""
+        """Yield all nodes, each before those below it."""
         waiting = [self.root]
         while waiting:
             node = waiting.pop()
@@ -72,7 +72,7 @@ class PatternTree:
             waiting += reversed(node.children)
 
     def insert(self, pattern: Pattern) -> None:
-        """Registers a pattern; one that is registered stays so."""
+        """Register a pattern; one that is registered stays so."""
         if pattern in self._patterns:
             return
         self._patterns[pattern] = None
@@ -87,7 +87,7 @@ class PatternTree:
         parent.registered.append(pattern)
 
     def search(self, word: Sequence[Hashable]) -> Filtered:
-        """All occurrences of all registered patterns in a word."""
+        """Return all occurrences of all registered patterns in a word."""
         numbers: dict[Hashable, int] = {}
         text = np.array([numbers.setdefault(symbol, len(numbers)) for symbol in word], dtype=np.int64)
         found: dict[Pattern, list[int]] = {pattern: [] for pattern in self._patterns}
@@ -108,7 +108,7 @@ class PatternTree:
 
 
 def _place(parent: Node, new: Node) -> None:
-    """Puts a node below a parent none of whose children contain it."""
+    """Put a node below a parent; no child of the parent contains it."""
     best: tuple[tuple[int, ...], int, Pattern] | None = None
     for i, child in enumerate(parent.children):
         common = least_upper_bound(new.pattern, child.pattern)
@@ -129,7 +129,9 @@ def _place(parent: Node, new: Node) -> None:
 
 
 def _selectivity(pattern: Pattern) -> tuple[int, ...]:
-    """How many symbols are fixed; then how many of each prefix, since what fails early costs little."""
+    """Return a sort key: the number of fixed symbols, then that of each prefix, since early failures cost
+    little.
+    """
     seen: set[Term] = set()
     fixed = []
     for term in pattern.symbols:
@@ -139,10 +141,9 @@ def _selectivity(pattern: Pattern) -> tuple[int, ...]:
 
 
 def _tests(pattern: Pattern, above: Pattern | None) -> Iterator[tuple[int, int | tuple[Term], bool]]:
-    """What has to be compared where ``above``, which contains the pattern, was found.
+    """Yield the comparisons needed where ``above``, which contains the pattern, was found.
 
-    A symbol at an offset with the one at another offset, or with a constant (as a tuple); whether they must
-    be the same.
+    Each has a symbol's offset, another offset or a constant (as a tuple), and whether the two must be equal.
     """
     first: dict[Term, int] = {}
     images: dict[Term, Term] = {}

@@ -1,8 +1,8 @@
-"""When the conditions of a plan can be tested, whatever the order in which its items are taken.
+"""When the conditions of a plan can be tested, in any order of its items.
 
-In the order of the sequence, a filter sees what precedes it and nothing else; in any other order more may be
-bound already. So a condition is compiled only if each of its variables is surely bound by an item that it
-sees, and tested as soon as those items are there. All others are left to ``Context``.
+In the order of the sequence, a filter sees only what precedes it; in another order more may be bound already.
+So a condition is compiled only if each of its variables is surely bound by an item that it sees, and it is
+tested as soon as these items are there. Other conditions are left to ``Context``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spaseq.matching.lazy.plans import Absence, Items, LazyPlan
 class PlanCondition:
     """A program, and the items that must be there when it is run.
 
-    ``iteration`` is the item whose iteration in progress it tests, if it is one of a Kleene.
+    ``iteration`` is the item with the iteration in progress that it tests, if it is a Kleene's condition.
     """
 
     needs: Items
@@ -42,10 +42,10 @@ class PlanCondition:
 
 @dataclass(frozen=True, slots=True)
 class AbsenceDemand:
-    """How to see whether an absence is broken: by which rows of a GPM.
+    """How to decide whether an absence is violated, by which rows of a GPM.
 
     ``joined`` are the variables in which they must agree with the match. ``sure``: a row that agrees and
-    meets all conditions breaks it; otherwise that is asked exactly.
+    meets all conditions violates it; otherwise that is decided exactly elsewhere.
     """
 
     absence: Absence
@@ -58,9 +58,9 @@ class AbsenceDemand:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a plan's events must meet. ``exact``: nothing of it is left to ``Context``, no ``open`` filters.
+    """The conditions of a plan's events. ``exact``: none is left to ``Context``, and no filters are ``open``.
 
-    ``joined`` are the items that have a variable in common, for each that several have.
+    ``joined`` are the sets of items that share a variable.
     """
 
     conditions: tuple[PlanCondition, ...]
@@ -95,7 +95,7 @@ class _DemandReader:
         left: list[Filter] = []
         for i, item in enumerate(self._plan.items):
             for part in item.atom.filters:
-                # What needs nothing of other operands of an ALL is asked without them, too.
+                # Filters that need no other operands of an ALL are also tested without them.
                 seen = item.near if part in item.atom.loose else item.seen
                 for test in _tests([part]):
                     try:
@@ -144,11 +144,11 @@ class _DemandReader:
     def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Instruction, ...]:
         code = steps(test, FilterSite(inside), self._pattern.owners)
         if any(step.op == "LOOK_UP" for step in code):
-            raise _Open  # nobody answers questions
+            raise _Open  # lookups are not possible here
         return tuple(code)
 
     def _provider(self, name: str, seen: Items, i: int | None = None) -> Items:
-        """An item that surely binds a variable to what a filter of item ``i`` sees of it."""
+        """Return an item that surely binds a variable as a filter of item ``i`` sees it."""
         if i is not None and name in self._may[i]:
             if name in self._certain[i]:
                 return 1 << i
@@ -163,7 +163,7 @@ class _DemandReader:
         return frozenset() if kleene is None else kleene.own
 
     def _kleenes(self, expression: Expression, inside: tuple[int, ...]) -> Iterator[int]:
-        """The Kleenes outside of ``inside`` over which aggregates range."""
+        """Yield the Kleenes outside of ``inside`` over which aggregates range."""
         group_of = self._pattern.group_of
         for part in walk(expression):
             if isinstance(part, Prev) and group_of.get(part.variable.name) not in (None, *inside):
@@ -177,7 +177,7 @@ class _DemandReader:
                 yield from (kleene for kleene in found if kleene is not None and kleene not in inside)
 
     def _complete(self, kleene: int, seen: Items) -> Items:
-        """The item of a Kleene that something sees."""
+        """Return the item of a Kleene among those seen."""
         i = self._item_of.get(kleene)
         if i is None or not seen >> i & 1:
             raise _Open
@@ -188,7 +188,7 @@ class _DemandReader:
     def _checks(self, absence: Absence) -> Iterator[AbsenceDemand]:
         first: Node = absence.unit
         while isinstance(first, Both):
-            first = first.operands[0]  # of ``X & Y``, only X is looked for here
+            first = first.operands[0]  # of ``X & Y``, only X is searched here
         for atom in nodes(first):
             if isinstance(atom, Atom):
                 yield self._check(absence, atom, isinstance(absence.unit, Atom))
@@ -230,22 +230,22 @@ class _DemandReader:
         bound = frozenset[str]().union(*(self._certain[j] - self._own(j) for j in _bits(seen)))
         asked = frozenset[str]().union(*(mentioned(f.condition) for f in self._pattern.where))
         if asked & (part.variables - bound):
-            sure = False  # a filter of WHERE may be decided by what is not there
+            sure = False  # an unbound variable may decide a filter of WHERE
         return AbsenceDemand(absence, atom, needed, tuple(joined), tuple(code), sure)
 
 
 def demands(taken: Split, plan: LazyPlan) -> Demands:
-    """What the events of a plan must meet."""
+    """Return the conditions of a plan's events."""
     return _DemandReader(taken, plan).read()
 
 
 def accumulators(conditions: Iterable[tuple[Instruction, ...]]) -> list[Accumulator]:
-    """The aggregates that programs use."""
+    """Return the aggregates that programs use."""
     return with_nearer({s.what for code in conditions for s in code if isinstance(s.what, Accumulator)})
 
 
 def _tests(filters: Iterable[Filter]) -> Iterator[Filter]:
-    """What the filters ask, each part by itself where it can be asked so."""
+    """Yield the conjuncts of filters, each separately where possible."""
     for item in filters:
         if any(
             isinstance(part, Prev) or (isinstance(part, Aggregate) and part.before)
@@ -264,20 +264,21 @@ def _bits(items: Items) -> Iterator[int]:
         i += 1
 
 
-# In what order a chain takes its items (section 4 of the paper): what is rarest first.
+# The order in which a chain takes its items (section 4 of the paper): rarest first.
 #
-# Of items that conditions link to those taken already, fewer are left to look at, and they come earlier.
+# Items that conditions link to earlier ones have fewer rows left, and come earlier.
 
-#: How many events are thought to meet a condition: one in so many.
+#: The assumed selectivity of a condition: one event in this many meets it.
 _SELECTS: Final = 4
-#: An order is changed when what would be first is rarer than what is first by this factor.
+#: An order is changed if its new first item is rarer than the old one by this factor.
 _RARER: Final = 2
 
 
 def chain_order(plan: LazyPlan, demanded: Demands, counts: Sequence[float]) -> tuple[int, ...]:
-    """The items in order; ``counts`` are how many events each of them has.
+    """Return the items in order; ``counts`` are the numbers of events of each.
 
-    Empty for a plan with closures: these are as many as there are sets of events, and come last in any order.
+    Empty for a plan with closures: these have as many values as there are sets of events, and come last
+    anyway.
     """
     if any(item.kleene is not None for item in plan.items):
         return ()
@@ -297,5 +298,5 @@ def chain_order(plan: LazyPlan, demanded: Demands, counts: Sequence[float]) -> t
 
 
 def is_better(new: Sequence[int], old: Sequence[int], counts: Sequence[float]) -> bool:
-    """Whether it pays to change an order: what waits must then be made again."""
+    """Return whether changing an order pays: waiting partial matches must then be made again."""
     return bool(new) and _RARER * counts[new[0]] < counts[old[0]]

@@ -1,8 +1,8 @@
-"""The lazy matcher's readable side: batches of solutions in, matches out.
+"""The lazy matcher: batches of solutions in, matches out.
 
-After lazy chain automata (Kolchinsky, Schuster): events are buffered, and matches put together in
-the order of what is rarest, whatever the order of the sequence. The operator ``:`` skips anything, so that
-all orders give the same matches.
+After lazy chain automata (Kolchinsky, Schuster): events are buffered, and matches are built rarest item
+first, regardless of the order of the sequence. The operator ``:`` skips anything, so that all orders give the
+same matches.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class LazyMatcher(Immediate):
         compiled: LazyTables | None = None,
         budget: Budget | None = None,
     ) -> None:
-        """``tree``: the order is found for each match anew, and nothing waits.
+        """``tree``: the order is chosen for each match, and no partial match waits.
 
-        ``compiled``: its tables, if there are some; ``budget``: what it may keep, if not the context's.
+        ``compiled``: its tables, if they exist; ``budget``: what it may keep, if not the context's.
         """
         self._tree = tree
         self._orders: list[tuple[int, ...]] = []
@@ -70,7 +70,7 @@ class LazyMatcher(Immediate):
 
     @property
     def memory(self) -> BufferMemory:
-        """All that is kept of events."""
+        """Everything that is kept of events."""
         return self._memory
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
@@ -81,7 +81,7 @@ class LazyMatcher(Immediate):
         yield from self._go_on(columns, self._begin(columns, np.array([len(t) for t in chunk.solutions])))
 
     def _begin(self, columns: Ints, new: Ints) -> int:
-        """Begins with a batch, and takes it as far as the kernel can; ``new`` are its rows of each GPM."""
+        """Begin with a batch, and process it as far as the kernel can; ``new`` are its rows of each GPM."""
         self._reorder(new)
         self._memory.counters[counter.EVENT] = 0
         return self._run(columns)
@@ -91,12 +91,12 @@ class LazyMatcher(Immediate):
         return self._memory.run(columns, numbers.numbers, numbers.codes)
 
     def _go_on(self, columns: Ints, status: int) -> Iterator[Block]:
-        """Does what the kernel stopped for, until the batch is done."""
+        """Provide what the kernel stopped for, until the batch is done."""
         memory = self._memory
         while True:
             event = int(memory.counters[counter.EVENT])
             if status == lay.FULL and memory.first_found in (-1, event):
-                memory.more_found()  # all that an event completes is delivered together
+                memory.more_found()  # all matches of an event are delivered together
                 status = self._run(columns)
                 continue
             if status == lay.DONE:
@@ -105,13 +105,13 @@ class LazyMatcher(Immediate):
             if status == lay.DONE:
                 return
             if status == lay.FULL and memory.is_found_small:
-                memory.more_found()  # few at first, since few may be wanted
+                memory.more_found()  # few at first, since few may be read
             axis = heads.values(columns, columns[heads.AXIS] + event).item()
             self._grow(status, heads.counts(columns, event, len(self._compiled.gpms)), axis)
             status = self._run(columns)
 
     def _grow(self, status: int, wanted: Ints, axis: int) -> None:
-        """Makes room for what the kernel wants more of."""
+        """Make the room that the kernel needs."""
         self._memory.grow(status, wanted, axis)
 
     # --- events that come alone -----------------------------------------------------------------
@@ -134,7 +134,7 @@ class LazyMatcher(Immediate):
         return self._completed(self._take_alone(event, start))
 
     def _take_alone(self, event: Single, start: int) -> Ints:
-        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
+        """Return a single event in the kernel's form; see ``Quick.take_single``."""
         axis = self._window.place(event.at.time, start)
         oldest = axis - self._window.reach
         columns = self._columns.taking.take(event, start, axis, oldest)
@@ -144,28 +144,28 @@ class LazyMatcher(Immediate):
         return columns
 
     def _begin_one(self, columns: Ints) -> int:
-        """Begins with a batch of one event."""
+        """Begin with a batch of one event."""
         return self._begin(columns, heads.counts(columns, 0, len(self._compiled.gpms)))
 
     def _completed(self, columns: Ints) -> Iterator[Block] | None:
-        """What a batch of one event completes; None for nothing."""
+        """Return the matches of a batch of one event; None for none."""
         status = self._begin_one(columns)
         if status == lay.DONE and not self._memory.counters.item(counter.FOUND):
             return None
         return self._waited() if status == lay.DONE else self._go_on(columns, status)
 
     def _waited(self) -> Iterator[Block]:
-        """The matches that an event which came alone completed, and somebody waits for."""
+        """Yield the matches of a single event for a waiting reader."""
         found, choices = self._memory.take(None)
         few = self._matches.few(found, choices)
         yield from self._matches.of(found, choices) if few is None else (few,)
 
-    # --- what kernels need ----------------------------------------------------------------------
+    # --- the kernel's needs -----------------------------------------------------------------------
 
     def _reorder(self, new: Ints) -> None:
-        """Orders the items of each plan by how many events they have, when that has changed enough.
+        """Order the items of each plan by their numbers of events, when these have changed enough.
 
-        ``new`` are how many come now, by GPM. No more often than the buffers are filled anew.
+        ``new`` are the numbers of new ones, by GPM. At most once per content of the buffers.
         """
         self._seen += int(new.sum())
         if self._orders and self._seen < self._memory.buffered:
@@ -184,11 +184,11 @@ class LazyMatcher(Immediate):
         self._seen = 0
 
     def _come(self) -> Ints:
-        """How many rows of each GPM have come of late."""
+        """Return the recent numbers of rows of each GPM."""
         return self._memory.counts
 
     def _found(self, unfinished: int | None) -> Iterator[Block]:
-        """The matches of all events but one that is not done with."""
+        """Yield the matches of all events except an unfinished one."""
         found, choices = self._memory.take(unfinished)
         if len(found):
             yield from self._matches.of(found, choices)
@@ -196,7 +196,7 @@ class LazyMatcher(Immediate):
     def _take(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> tuple[Ints, SolvedBatch]:
-        """A batch as the kernel reads it, and with its solutions."""
+        """Return a batch in the kernel's form, and with its solutions."""
         axis = self._window.places(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._window.reach)
         self._columns.renew()

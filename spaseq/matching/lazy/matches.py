@@ -1,4 +1,4 @@
-"""What the lazy kernel found, as blocks of matches in the order of delivery; exactly, where asked for."""
+"""The results of the lazy kernel as blocks of matches in the order of delivery; exact where needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spaseq.matching.nfa.matches import plain_kleenes
 from spaseq.matching.search import Events, Partial, SequenceSearch, found_of
 from spaseq.terms.dictionary import Dictionary
 
-# What a candidate match means, exactly: a search, with nothing to choose from but its events.
+# The exact meaning of a candidate match: a search that may only choose the match's events.
 
 #: The events of a match: positions, and the GPMs that they were chosen as, in order.
 Path = tuple[tuple[int, str], ...]
@@ -45,11 +45,11 @@ class ExactMatch:
         self._window = window
         self._history = history
 
-    # Asked only where a match is not sure.
+    # Needed only if a match is unsure.
 
     @cached_property
     def _forbidden(self) -> list[str]:
-        # What is left out of an `X?` must not be there, either.
+        # An `X?` that is left out must be absent, too.
         absent = (node for node in walk(self._pattern.root) if isinstance(node, Absent | Maybe))
         return sorted({a.gpm for node in absent for a in walk(node) if isinstance(a, Atom)})
 
@@ -62,7 +62,7 @@ class ExactMatch:
         return not any(isinstance(node, AnyOrder) for node in walk(self._pattern.root))
 
     def match(self, path: Path, key: Key) -> Found | None:
-        """The match of these events, in all the ways in which they are one; None if they are none."""
+        """Return the match of these events, with all ways to match them; None if they do not match."""
         chosen = [self._chosen(position, gpm, key) for position, gpm in path]
         told = _ToldMatch(self._pattern, self._context, self._window, self._around(chosen, key))
         told.chosen = chosen if self._in_order else None
@@ -76,7 +76,7 @@ class ExactMatch:
         return replace(seen, solutions={gpm: seen.solutions[gpm]})
 
     def _around(self, chosen: Events, key: Key) -> Events:
-        """The events of the match's window that may be forbidden in it."""
+        """Return the events of the match's window that may be forbidden in it."""
         if not self._forbidden:
             return ()
         opening = self._window.opening(chosen[0], chosen[-1])
@@ -97,9 +97,9 @@ class ExactMatch:
 
 
 class _ToldMatch(SequenceSearch):
-    """A search that knows which events to choose; what must not be is looked for among all events."""
+    """A search with given events to choose; forbidden events are searched among all."""
 
-    #: The events to choose, one after the other, if that is their order.
+    #: The events to choose, in this order, if they must be in order.
     chosen: Events | None = None
 
     def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
@@ -110,21 +110,21 @@ class _ToldMatch(SequenceSearch):
             yield from (replace(found, pool=m.pool) for found in super()._atom(node, replace(m, pool=[one])))
 
 
-# What the lazy kernel found, as blocks of matches in the order of delivery.
+# The results of the lazy kernel as blocks of matches in the order of delivery.
 
 Ints = npt.NDArray[np.int64]
 
 
 #: The events of a match, see ``Found.path``.
 class LazyLooks(NamedTuple):
-    """What matches consist of: their sites, and whether none needs to be looked at by itself."""
+    """The form of matches: their sites, and whether no match needs an exact decision."""
 
     sites: Sites
     are_simple: bool
 
 
 def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
-    """Those of a query; ``items`` are those of all plans, one plan after the other."""
+    """Return the form of a query's matches; ``items`` are those of all plans, one plan after the other."""
     plain, gpms = plain_kleenes(pattern), tuple(pattern.gpms)
     sites = [
         EventSite(
@@ -141,7 +141,7 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
 
 
 class LazyMatches:
-    """Makes matches of what the kernel found, see ``nfa.matches.RunMatches``: as they are, or exactly."""
+    """Makes matches of the kernel's results, see ``nfa.matches``: as they are, or exactly."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class LazyMatches:
         dictionary: Dictionary,
         apart: int = 0,
     ) -> None:
-        """``look`` is that of all plans' items; ``apart`` as of ``Context``."""
+        """``look``: for the items of all plans; ``apart`` as of ``Context``."""
         self._dictionary, self._apart = dictionary, apart
         self._emit = emitted(pattern)
         self._order = order
@@ -165,11 +165,11 @@ class LazyMatches:
 
     @property
     def are_plain(self) -> bool:
-        """Whether those that are sure are events in their order, all of them."""
+        """Whether all sure matches are events in their order."""
         return self._simple and not self._several and self._emit is Emit.ALL
 
     def few(self, found: Ints, choices: Ints) -> Block | None:
-        """The same where one event completed a few plain matches of one partition; None if it did not."""
+        """Return the matches of one event, if they are few, plain and of one partition; otherwise None."""
         keys = found[:, outcome.KEY : outcome.KEY + self._keys].tolist()
         if not self.are_plain or len(found) > FEW or any(found[:, outcome.UNSURE].tolist()):
             return None
@@ -189,7 +189,7 @@ class LazyMatches:
         return Objects([(tuple(keys[0]), by_path[path]) for path in sorted(by_path)])
 
     def of(self, found: Ints, choices: Ints) -> Iterator[Block]:
-        """The matches of what was found: rows as in ``_kernel_layout``, and their choices."""
+        """Yield the matches of the kernel's results: rows as in ``_kernel_layout``, and their choices."""
         keys = found[:, outcome.KEY : outcome.KEY + self._keys]
         if self._keys:
             events = found[:, outcome.EVENT]
@@ -208,7 +208,7 @@ class LazyMatches:
             odd |= again
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
-            """The matches of some whole groups."""
+            """Yield the matches of some whole groups."""
             cuts = np.flatnonzero(groups[begin + 1 : end] != groups[begin : end - 1]) + begin + 1
             for first, last in pairwise([begin, *cuts.tolist(), end]):
                 key = tuple(keys[first].tolist())
@@ -218,7 +218,7 @@ class LazyMatches:
         yield from mixed(in_order, odd, matches)
 
     def _block(self, keys: Ints, found: Ints, choices: Ints) -> tuple[Columns, Ints]:
-        """All that was found as if it were sure, and its choices: position, site, row."""
+        """Return all results as if they were sure, and their choices: position, site, row."""
         begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
         offsets = np.concatenate([[0], np.cumsum(ends - begins)])
         steps = choices[np.repeat(begins - offsets[:-1], ends - begins) + np.arange(offsets[-1])]
@@ -230,7 +230,7 @@ class LazyMatches:
         return Columns(self.sites, stretch, keys, offsets, places, site, rows), steps
 
     def _chosen(self, key: Key, block: Columns, unsure: Sequence[bool], first: int) -> Iterable[Found]:
-        """Those of the matches with one last event that are delivered, in order; from number ``first`` on."""
+        """Return the delivered matches with one last event, in order; from number ``first`` on."""
         matches: dict[Path, Found] = {}
         doubted: list[Path] = []
         again: list[tuple[Path, Found]] = []

@@ -35,7 +35,7 @@ _ROWS: Final = 1 << 6
 _ENTRIES: Final = 1 << 8
 _FRAMES: Final = 16
 _FOUND: Final = 1 << 8
-#: Room for more is made only where one event completes more: what is found is given in such blocks.
+#: More room than this is made only if one event completes more matches: results are returned in such blocks.
 _MOST_FOUND: Final = 1 << 14
 _WAITS: Final = 1 << 6
 
@@ -77,23 +77,23 @@ class BufferMemory:
         self.spans = np.zeros(len(self.lists) * _WAITS * lay.BOUNDS)
         self.found = np.zeros((_FOUND, outcome.SIZE), dtype=np.int64)
         self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
-        #: What there is under a bound alone: see ``records.passing``.
+        #: Only under a bound: see ``records.passing``.
         self.passing: Ints | None = None
 
     def bound(self) -> None:
-        """There is a bound, from before the first event on."""
+        """Prepare for a bound, before the first event."""
         self.passing = np.zeros(self._promises + len(self.rows) * passing.ROW, dtype=np.int64)
         self.passing[[passing.SHARE, passing.SHOWN]] = passing.SURE
 
     @property
     def bounded(self) -> Ints:
-        """``passing``, where there is a bound."""
+        """``passing``; there must be a bound."""
         assert self.passing is not None
         return self.passing
 
     @property
     def _promises(self) -> int:
-        """Where it begins what rows promise."""
+        """The place where the promises of rows begin."""
         return passing.SIZE + self._gpms
 
     @property
@@ -118,7 +118,7 @@ class BufferMemory:
         return counted
 
     def run(self, columns: Ints, numbers: Floats, codes: npt.NDArray[np.int8]) -> int:
-        """Goes on with a batch; says what the kernel wants."""
+        """Continue with a batch; return what the kernel needs."""
         self._measure()
         return k.run(
             self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
@@ -128,7 +128,7 @@ class BufferMemory:
         )  # fmt: skip
 
     def _measure(self) -> None:
-        """Tells the kernel how much room there is."""
+        """Tell the kernel the sizes of its arrays."""
         c = self.counters
         c[counter.FRAMES_END] = len(self.frames)
         c[counter.ENTRY_MASK] = len(self.index) // posting.SIZE - 1
@@ -137,9 +137,9 @@ class BufferMemory:
         c[counter.WAIT_ROOM] = len(self.waits) // self.size // len(self.lists)
 
     def reorder(self, orders: Sequence[Sequence[int]], numbers: Floats, codes: npt.NDArray[np.int8]) -> None:
-        """Takes the items of each plan in another order; an empty one is found anew for each match.
+        """Take the items of each plan in another order; with an empty one, it is chosen for each match.
 
-        What waits in the old order is made again from the events that are held.
+        Partial matches that wait in the old order are made again from the buffered events.
         """
         for row, order in zip(self.orders, orders, strict=True):
             row[ordering.CHAIN] = bool(order)
@@ -157,7 +157,7 @@ class BufferMemory:
         c[counter.REPEATING] = 0
 
     def _wake(self, orders: Sequence[Sequence[int]]) -> None:
-        """Says which plans the events of each GPM may take on: a chain where it begins, or waits."""
+        """Set which plans the events of each GPM may continue: a chain where it begins, or waits."""
         woken: list[list[int]] = [[] for _ in range(self._gpms)]
         begin = int(self._tables[lay.T_PLANS])
         for number, ((one, _), order) in enumerate(zip(self._plans, orders, strict=True)):
@@ -176,7 +176,7 @@ class BufferMemory:
         self._order[ends[0] : ends[-1]] = [place for of in woken for place in of]
 
     def restrict(self, over: Sequence[int], reach: int) -> None:
-        """Some plans find no match any more; the events of others reach so far on the window's axis."""
+        """Disable some plans; the events of the others are kept for this reach on the window's axis."""
         self.counters[counter.LIMIT], self.counters[counter.EXPIRED] = reach, EARLIEST
         t = self._tables
         begin = int(t[lay.T_PLANS])
@@ -187,9 +187,9 @@ class BufferMemory:
             self.lists[begins[number] : begins[number + 1]] = 0
 
     def grow(self, status: int, wanted: Ints, axis: int) -> None:
-        """Makes more of what the kernel wants more of.
+        """Enlarge what the kernel needs.
 
-        ``wanted`` are the new rows by GPM, ``axis`` is now.
+        ``wanted`` are the new rows by GPM, ``axis`` is the current place.
         """
         if status == lay.ROOM:
             self._more_rows(wanted)
@@ -219,22 +219,22 @@ class BufferMemory:
 
     @property
     def first_found(self) -> int:
-        """The event of what was found first."""
+        """The event of the first result."""
         return int(self.found[0, outcome.EVENT]) if self.counters[counter.FOUND] else -1
 
     @property
     def is_found_small(self) -> bool:
-        """Whether there is so little room for what is found that blocks would cost more than matches."""
+        """Whether there is so little room for results that blocks would cost more than matches."""
         return len(self.found) < _MOST_FOUND
 
     def more_found(self) -> None:
-        """Makes more room for what is found."""
+        """Make more room for results."""
         self._budget.takes("found", 2 * (self.found.nbytes + self.choices.nbytes))
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
         self.choices = np.concatenate([self.choices, np.zeros_like(self.choices)])
 
     def take(self, unfinished: int | None) -> tuple[Ints, Ints]:
-        """Takes out what was found, but for that of an event with which the kernel is not done."""
+        """Remove and return the results, except those of an unfinished event."""
         c = self.counters
         found, count, used = self.found, int(c[counter.FOUND]), int(c[counter.CHOICES])
         ready = count
@@ -250,24 +250,24 @@ class BufferMemory:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes there are for rows, and for what waits."""
+        """The bytes of rows and of waiting partial matches."""
         held = (self.index, self.waits, self.spans)
         return 8 * len(self.rows) * self._row + sum(part.nbytes for part in held)
 
     @property
     def scratch_bytes(self) -> int:
-        """How many bytes there are for the search in progress, and for what it finds."""
+        """The bytes of the search in progress and of its results."""
         return sum(part.nbytes for part in (self.frames, self.sums, self.found, self.choices))
 
     def grown(self, status: int, wanted: Ints) -> int:
-        """How many bytes more there would be with what the kernel wants: of rows, or of their index."""
+        """Return how many more bytes rows, or their index, would take with what the kernel needs."""
         if status == lay.ROOM:
             more = int(self._rooms(wanted, self.rings[:, ring.MASK] + 1).sum()) - len(self.rows)
             return 8 * more * self._row
         return max(0, 8 * posting.SIZE * self._entries(int(wanted.sum())) - self.index.nbytes)
 
     def shrink(self) -> None:
-        """Gives up room that nothing is in."""
+        """Free unused room."""
         rooms = self._rooms(np.zeros_like(self.counts), np.full(self._gpms, _ROWS))
         if (rooms < self.rings[:, ring.MASK] + 1).any():
             self._lay_out(np.minimum(rooms, self.rings[:, ring.MASK] + 1))
@@ -282,7 +282,7 @@ class BufferMemory:
             self._measure()
 
     def _rooms(self, wanted: Ints, least: Ints) -> Ints:
-        """For how many rows each buffer is to have room, with those that come: for ``least`` or more."""
+        """Return the new number of rows of each buffer, including new rows: ``least`` or more."""
         sizes = least.copy()
         for g, held in enumerate((self.counts + wanted).tolist()):
             while sizes[g] < held:
@@ -293,7 +293,7 @@ class BufferMemory:
         self._lay_out(self._rooms(wanted, self.rings[:, ring.MASK] + 1))
 
     def _lay_out(self, rooms: Ints) -> None:
-        """Gives each buffer room for so many rows."""
+        """Give each buffer room for this many rows."""
         old, rings = self.rings.copy(), self.rings
         rings[:, ring.MASK] = rooms - 1
         ends = np.cumsum(rings[:, ring.MASK] + 1)
@@ -313,7 +313,7 @@ class BufferMemory:
             promises = np.zeros((len(rows), passing.ROW), dtype=np.int64)
             promises[target] = self.passing[self._promises :].reshape(-1, passing.ROW)[source]
             self.passing = np.concatenate([self.passing[: self._promises], promises.ravel()])
-        # The columns of each buffer stand one after the other.
+        # The columns of each buffer follow each other.
         for column in range(self._ordered):
             old_at, new_at = (
                 one[of, ring.BASE] * self._ordered + column * size + (numbers & one[of, ring.MASK])
@@ -323,7 +323,7 @@ class BufferMemory:
         self.rows, self.ordered = rows, ordered
 
     def _entries(self, wanted: int) -> int:
-        """For how many entries an index is to have room, with those that come."""
+        """Return the new number of entries of an index, including new ones."""
         entries = self.index.reshape(-1, posting.SIZE)
         live = int((entries[:, posting.COUNT] > 0).sum()) + stored.INDEX_LIMIT * wanted
         return max(_ENTRIES, 1 << (4 * live).bit_length())

@@ -1,7 +1,7 @@
-"""What a sequence of ``:`` asks of its events, in no order of evaluation: items, who precedes whom, absences.
+"""Plans: the items of a ``:`` sequence, their partial order, and absences, in no order of evaluation.
 
 A plan is one alternative of a sequence (the paper's *multi-chain* has a chain for each): all ``|`` and ``?``
-decided. Its order is partial: what stands in different operands of an ``ALL`` is in any order.
+decided. Its order is partial: items of different operands of an ``ALL`` are in any order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spaseq.automaton.pattern import (
 from spaseq.language.scope import gpm_certain
 from spaseq.language.syntax import Consume, Strategy
 
-#: So many alternatives a sequence may have, and so many items each of them.
+#: The most alternatives of a sequence, and the most items of each.
 _MOST_PLANS: Final = 24
 _MOST_ITEMS: Final = 24
 
@@ -38,15 +38,15 @@ Items = int
 
 
 class DoesNotFit(ValueError):  # noqa: N818  # an answer more than an error
-    """A query is not for the lazy matcher; the message says why."""
+    """A query that the lazy matcher cannot run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """An event that a match chooses, or with ``kleene`` one or more.
 
-    ``before`` are the items that precede it, ``seen`` those whose variables its filters may use; ``near``
-    are those of them that no other operand of an ``ALL`` has.
+    ``before`` are the items that precede it, ``seen`` the items with variables that its filters may use;
+    ``near`` are those of them that are not in another operand of an ``ALL``.
     """
 
     atom: Atom
@@ -58,7 +58,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """No event relevant for a unit lies after some items (or since the window began) and before others."""
+    """No event relevant for a unit is after some items (or since the window began) and before others."""
 
     unit: Atom | Both
     after: Items
@@ -79,13 +79,13 @@ class LazyPlan:
         return (1 << len(self.items)) - 1
 
     def after(self, i: int) -> Items:
-        """The items that an item precedes."""
+        """Return the items that an item precedes."""
         return sum(1 << j for j, item in enumerate(self.items) if item.before >> i & 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """A sequence read so far: its own events, those it sees, and the absences that nothing closes yet.
+    """A sequence read so far: its own events, those it sees, and the open absences.
 
     ``items`` and ``absences`` are those of the whole plan.
     """
@@ -98,7 +98,7 @@ class _Partial:
 
 
 def plans(pattern: SequencePattern) -> tuple[LazyPlan, ...]:
-    """The alternatives of a sequence. Raises ``DoesNotFit``."""
+    """Return the alternatives of a sequence. Raises ``DoesNotFit``."""
     if pattern.query.consume is not Consume.NONE:
         raise DoesNotFit("CONSUME ANY drops partial matches, which are not kept")
     partition = {variable.name for variable in pattern.query.partition}
@@ -116,7 +116,7 @@ def plans(pattern: SequencePattern) -> tuple[LazyPlan, ...]:
 
 
 def _element(node: Node, m: _Partial) -> Iterator[_Partial]:
-    """Extends ``m`` by an element, which closes the absences that wait for it."""
+    """Extend ``m`` by an element, which closes the open absences."""
     for extended in _node(node, replace(m, pending=()) if m.pending else m):
         new = extended.events & ~m.events
         if not new:
@@ -169,7 +169,7 @@ def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:
 
 
 def _check_length(before: tuple[object, ...]) -> None:
-    """Raise DoesNotFit if no element may come after these. Each one is a level of recursion."""
+    """Raise DoesNotFit if no further element is possible. Each one is a level of recursion."""
     if len(before) >= _MOST_ITEMS:
         raise DoesNotFit(f"there are more than {_MOST_ITEMS} elements")
 
@@ -190,7 +190,7 @@ def _chain(items: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
 
 
 def _any_order(operands: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
-    """One match of each operand; what one of them binds, the others see."""
+    """Yield one match of each operand; each sees the variables of the others."""
     found: list[tuple[_Partial, tuple[_Partial, ...]]] = [(m, ())]
     for operand in operands:
         found = [
@@ -219,10 +219,10 @@ def _any_order(operands: Sequence[Node], m: _Partial) -> Iterator[_Partial]:
 
 
 def _own(added: Sequence[Items], i: int) -> Items:
-    """The operand that an item is of."""
+    """Return the operand that contains an item."""
     return next(items for items in added if items >> i & 1)
 
 
 def _owns(added: Sequence[Items], seen: Items) -> Items:
-    """The operand of which something sees items."""
+    """Return the first operand that contains some of the items seen, 0 if none does."""
     return next((items for items in added if items & seen), 0)

@@ -1,8 +1,8 @@
-"""Ordering filters: between which bounds the values of an item's events lie when others are there.
+"""Ordering filters as ranges: bounds for an item's values, given other items.
 
-``?b < ?a + 20`` bounds ?b by ?a, and ?a by ?b. What is linear is solved for each variable, and a kernel
-passes over the rows beyond the bounds by one look at a column of doubles. Rows within them are tested as
-all others are, so that bounds may be a little too wide, and are: by what arithmetic may round.
+``?b < ?a + 20`` bounds ?b by ?a, and ?a by ?b. Linear comparisons are solved for each variable. The kernel
+skips rows beyond the bounds by a comparison of doubles. Rows within them are tested like all others, so that
+bounds may be a little too wide: they are, by the rounding error.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from spaseq.matching.filters.postfix import Instruction
 from spaseq.matching.lazy.records import interval
 from spaseq.terms.values import DECIMAL, DOUBLE, INTEGER, decode
 
-#: Which bounds a comparison gives.
+#: The sides that a comparison bounds.
 LEAST: Final = interval.LEAST
 MOST: Final = interval.MOST
 _BOUNDS: Final = {"<": MOST, "<=": MOST, ">": LEAST, ">=": LEAST, "=": LEAST | MOST}
 _MIRRORED: Final = {0: 0, LEAST: MOST, MOST: LEAST, LEAST | MOST: LEAST | MOST}
-#: Factors from the inverse of this up to this keep doubles as exact as they are.
+#: Factors from the inverse of this up to this do not cause overflow or underflow.
 _LARGEST: Final = Fraction(10**100)
 
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A factor, of a variable or by itself."""
+    """A factor, times a variable or alone."""
 
     factor: Fraction
     name: str | None = None
@@ -42,7 +42,7 @@ Sum = tuple[Summand, ...]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A variable of a row is at least, at most (``bounds``) a sum of what other rows have."""
+    """A variable of a row is at least, or at most (``bounds``), a sum of other rows' values."""
 
     variable: str
     bounds: int
@@ -50,11 +50,12 @@ class Range:
 
 
 def ranges(code: Iterable[Instruction], own: frozenset[str]) -> Iterator[Range]:
-    """The bounds that a condition gives to the values of a row, of which ``own`` are the variables.
+    """Yield the bounds that a condition gives for the values of a row with the variables ``own``.
 
-    >>> from spaseq.matching.filters.postfix import Step
-    >>> code = [Step("PUSH", "b"), Step("CONSTANT", Literal(20)), Step("PUSH", "a"), Step("ADD")]
-    >>> for found in ranges([*code, Step("COMPARE", "<")], frozenset("b")):
+    >>> from spaseq.matching.filters.postfix import Instruction
+    >>> a, b, c = Instruction("PUSH", "a"), Instruction("PUSH", "b"), Instruction("CONSTANT", Literal(20))
+    >>> code = [b, c, a, Instruction("ADD")]
+    >>> for found in ranges([*code, Instruction("COMPARE", "<")], frozenset("b")):
     ...     print(found.variable, found.bounds == MOST, *(f"{t.factor} {t.name}" for t in found.sum))
     b True 20 None 1 a
     """
@@ -73,7 +74,7 @@ def ranges(code: Iterable[Instruction], own: frozenset[str]) -> Iterator[Range]:
 
 @lru_cache(maxsize=1 << 10)
 def _ranges(code: tuple[Instruction, ...], own: frozenset[str]) -> tuple[Range, ...]:
-    """The same of variables that are numbers, since many queries ask the same of others."""
+    """Do the same for variables that are numbers; cached, as many queries have equal conditions."""
     found = (
         _solved(left, _BOUNDS.get(operator, 0), right, own) for left, operator, right in _comparisons(code)
     )
@@ -81,7 +82,7 @@ def _ranges(code: tuple[Instruction, ...], own: frozenset[str]) -> tuple[Range, 
 
 
 def _comparisons(code: Iterable[Instruction]) -> list[tuple[Sum, str, Sum]]:
-    """What a program compares, if it does nothing else, and all that is linear."""
+    """Return the comparisons of a program, if it has nothing else, and they are linear."""
     found = []
     stack: list[Sum] = []
     for step in code:
@@ -103,7 +104,7 @@ def _comparisons(code: Iterable[Instruction]) -> list[tuple[Sum, str, Sum]]:
     return found
 
 
-#: What is no sum of terms: nothing is known of it, and of what is computed with it.
+#: In place of a sum: an unknown value, and everything computed from it.
 _UNKNOWN: Final[Sum] = ()
 
 
@@ -145,7 +146,7 @@ def _checked(total: Sum) -> Sum:
 
 
 def _solved(left: Sum, bounds: int, right: Sum, own: frozenset[str]) -> Range | None:
-    """A comparison solved for the one variable of ``own`` that it has."""
+    """Return a comparison solved for its one variable of ``own``."""
     terms = left + _times(right, Fraction(-1))
     mine = [term for term in terms if term.name in own]
     if not left or not right or not bounds or len(mine) != 1:

@@ -1,4 +1,4 @@
-"""A query as tables for the lazy kernel: one array, with references as places in it."""
+"""Compile a query to tables for the lazy kernel: one array, with references as places in it."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from spaseq.matching.lazy.records import posting, stored
 from spaseq.matching.obstacles import Obstacle, in_text
 from spaseq.terms.dictionary import Term
 
-#: From so many elements on, there may be far more partial matches than events.
+#: From this many elements on, there may be many more partial matches than events.
 _SEVERAL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LazyTables:
-    """A query's tables, and what their numbers stand for.
+    """A query's tables, and the meaning of their numbers.
 
-    ``columns`` are GPMs and variables; ``sites`` the items of all plans; ``record`` and ``sums`` the integers
-    and floats of what a search knows of a partial match; ``values`` the most that is kept of a row,
-    ``ordered`` of them as doubles, too; ``derived`` are columns that are computed.
+    ``columns`` are GPMs and variables; ``sites`` the items of all plans. ``record`` and ``sums`` are the
+    integers and floats of a partial match's bindings. ``values`` is the most that is kept of a row,
+    ``ordered`` how many of them also as doubles; ``derived`` are computed columns.
     """
 
     tables: v.Ints
@@ -53,7 +53,7 @@ class LazyTables:
 
 
 def fits(pattern: SequencePattern) -> str | None:
-    """Why a query cannot be run lazily, in a few words; None if it can."""
+    """Return why a query cannot be run lazily, in a few words; None if it can."""
     try:
         compile_tables(pattern, lambda _: 1)
     except DoesNotFit as reason:
@@ -62,7 +62,7 @@ def fits(pattern: SequencePattern) -> str | None:
 
 
 def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """Why another matcher is as fast or faster, for a query that fits."""
+    """Yield why another matcher is as fast or faster, for a query that fits."""
     compiled = compile_tables(pattern, lambda _: 1)
     left = dict.fromkeys(item for _, demanded in compiled.plans for item in demanded.open)
     for item in left:
@@ -74,7 +74,7 @@ def costs(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> LazyTables:
-    """The tables of a query. Raises ``DoesNotFit``."""
+    """Return the tables of a query. Raises ``DoesNotFit``."""
     if len(pattern.query.partition) >= posting.KEY_LIMIT:
         raise DoesNotFit(f"PARTITION BY names {posting.KEY_LIMIT} variables or more")
     taken = split(pattern)
@@ -84,7 +84,8 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> L
 def compile_all(
     whole: SequencePattern, members: Sequence[SequencePattern], intern: Callable[[Term], int]
 ) -> LazyTables:
-    """The tables of queries under common names, each of which fits, as one; their plans follow each other.
+    """Return one table for several queries, each of which fits, under common names; their plans follow each
+    other.
 
     ``whole`` has the elements and GPMs of all. None of them reads derived columns.
     """
@@ -94,7 +95,7 @@ def compile_all(
 
 
 class _LazyWriter:
-    """Writes the tables of queries that see the same events; ``pattern`` has the elements and GPMs of all."""
+    """Writes the tables of queries with the same events; ``pattern`` has the elements and GPMs of all."""
 
     def __init__(
         self, pattern: SequencePattern, members: Sequence[Split], intern: Callable[[Term], int]
@@ -107,7 +108,7 @@ class _LazyWriter:
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
-        # The GPMs whose rows are looked for once they are there: those of what comes last of all never are.
+        # The GPMs with rows that are searched: not those of an element that always comes last.
         self._looked_for = {
             item.atom.gpm
             for plan, _ in self._plans
@@ -128,7 +129,7 @@ class _LazyWriter:
 
     def compiled(self) -> LazyTables:
         out = self._out
-        # No reference to the first Kleene may be 0, and none is: the header stands before it.
+        # A reference to the first Kleene must not be 0: the header precedes it.
         self._programs.write_kleenes(shared=self._partition)
         sums = self._programs.write_aggregates()
         values = self._write_buffers()
@@ -165,10 +166,10 @@ class _LazyWriter:
             derived=self._derived,
         )
 
-    # --- what is kept of events -----------------------------------------------------------------
+    # --- what is kept of events -------------------------------------------------------------------
 
     def _kept(self, gpm: str) -> list[str]:
-        """The variables of a GPM that are kept, in the order of a row's values."""
+        """Return the variables of a GPM that are kept, in the order of a row's values."""
         return sorted(self._pattern.gpms[gpm].variables & self._slots.keys())
 
     def _write_buffers(self) -> int:
@@ -188,7 +189,7 @@ class _LazyWriter:
         return most
 
     def _index_keys(self, gpm: str) -> list[tuple[str, ...]]:
-        """By which variables rows are found: those of PARTITION BY, with one that is joined."""
+        """Return the variables of each index of rows: those of PARTITION BY, with one join variable."""
         if gpm not in self._looked_for:
             return []
         certain = gpm_certain(self._pattern.gpms[gpm].gpm)
@@ -198,7 +199,7 @@ class _LazyWriter:
         return [(*self._partition, name) for name in others[: stored.INDEX_LIMIT]]
 
     def _find_ordered(self) -> dict[str, list[str]]:
-        """Of each GPM the variables to whose values conditions give bounds."""
+        """Return, for each GPM, the variables that conditions bound."""
         found: dict[str, dict[str, None]] = {gpm: {} for gpm in self._gpms}
         for plan, demanded in self._plans:
             for i, item in enumerate(plan.items):
@@ -211,7 +212,7 @@ class _LazyWriter:
         return {gpm: [*names] for gpm, names in found.items()}
 
     def _ranges(self, i: int, item: Item, demanded: Demands) -> Iterator[tuple[Items, Range]]:
-        """The bounds of an item's values, and the other items that must be there before they are known."""
+        """Yield the bounds of an item's values, and the other items they need."""
         for condition in demanded.conditions:
             if condition.needs >> i & 1 and condition.iteration in (None, i):
                 key = id(condition), item.atom.gpm  # the plans keep it
@@ -265,7 +266,7 @@ class _LazyWriter:
         return self._out.rows("conditions", [(c.needs, *self._program(c)) for c in conditions])
 
     def _program(self, condition: PlanCondition) -> tuple[SectionReference, SectionReference]:
-        """Where a condition's program is, which several items may be asked."""
+        """Return where a condition's program is, which several items may share."""
         key = id(condition)  # the plans keep it
         if key not in self._written:
             self._written[key] = self._programs.write(condition.code)
@@ -280,7 +281,7 @@ class _LazyWriter:
             self._gpms.index(gpm),
             absence.after,
             absence.before,
-            # What is forbidden since the window began is known when the last event is.
+            # Absences since the window began can be decided once the last event is known.
             check.needs if absence.after else everything,
             int(check.sure),
             *self._out.rows("binds", binds),
@@ -310,7 +311,7 @@ class _LazyWriter:
 
 
 def _codes(found: Iterable[tuple[LazyPlan, Demands]]) -> list[tuple[Instruction, ...]]:
-    """The programs of plans."""
+    """Return the programs of plans."""
     codes = []
     for _, demanded in found:
         codes += [condition.code for condition in demanded.conditions]
@@ -319,7 +320,7 @@ def _codes(found: Iterable[tuple[LazyPlan, Demands]]) -> list[tuple[Instruction,
 
 
 def _joined(pattern: SequencePattern) -> frozenset[str]:
-    """The variables that several atoms have, or that iterations share."""
+    """Return the variables that several atoms or iterations share."""
     atoms = [node for node in nodes(pattern.root) if isinstance(node, Atom)]
     kleenes = [node for node in nodes(pattern.root) if isinstance(node, Kleene)]
     own = frozenset[str]().union(*(kleene.own for kleene in kleenes))
@@ -335,7 +336,7 @@ def _joined(pattern: SequencePattern) -> frozenset[str]:
 
 
 def _read(codes: Iterable[Sequence[Instruction]]) -> Iterator[str]:
-    """The variables that programs read."""
+    """Yield the variables that programs read."""
     for step in (step for code in codes for step in code):
         if step.op in ("PUSH", "ONE", "BOUND"):
             yield str(step.what)
@@ -344,7 +345,7 @@ def _read(codes: Iterable[Sequence[Instruction]]) -> Iterator[str]:
 
 
 def _slots(names: Set[str], members: Sequence[SequencePattern]) -> dict[str, int]:
-    """Where the values of variables stand; those that no query has both of may stand in one place."""
+    """Return the slots of variables; variables that no query has together may share a slot."""
     found: dict[str, int] = {}
     for member in members:
         own = names & frozenset[str]().union(

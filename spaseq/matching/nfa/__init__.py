@@ -1,20 +1,18 @@
 """The eager NFA_scep as Numba kernels: tables of a query, and runs in arrays, over whole batches.
 
-Open ``matcher`` first. ``tables`` compiles a query, ``compiled`` has the loops, ``records`` the fields, and
-``skip`` does AFTER MATCH SKIP.
+Open ``matcher`` first. ``tables`` compiles a query, ``compiled`` has the loops, ``records`` the fields.
 
-One event, step by step
------------------------
+One event, step by step -----------------------
 
-The query is ``SEQ(A ; B)`` with ``?k`` in both, in a window of ten ticks. So far there was an A with
-``?k`` = 7 at tick 1, and one with 8 at tick 2. Now a B with ``?k`` = 7 arrives, at tick 4.
+The query is ``SEQ(A ; B)`` with ``?k`` in both, in a window of ten ticks. So far there was an A with ``?k`` =
+7 at tick 1, and one with 8 at tick 2. Now a B with ``?k`` = 7 arrives, at tick 4.
 
 - ``t``, the tables, is the query; it never changes. It has the *gates* out of each place of the automaton (an
   operator and the next elements), the *candidates* at a gate (a GPM, what it binds, its conditions), the
   actions of Kleenes and negations, and conditions as programs.
 - ``m`` is the runs: one array of integers. A reference is an offset into it, and 0 is none. ``f`` has floats,
   for sums.
-- ``b`` is the batch: columns of events and, for each GPM, columns of the solutions that ``gpm`` found before.
+- ``b`` is the batch: columns of events and, for each GPM, columns of the solutions found before.
 
 ``records`` has a class for each kind of record: ``waits.node(m, w)`` reads the link from w1 to n1 in the
 drawing, and ``gates.candidates(t, gate)`` reads where the candidates at gate B begin. Before the B arrives,
@@ -52,7 +50,7 @@ runs may share.
    is free for the next wait. With several streams, w1 would stay until time advances, since events of one
    time are in no order.
 
-No step read w2. At the end of the batch, ``unroll`` follows the nodes of the findings from back to front,
-and ``matches`` makes blocks of the positions, candidates and rows. When memory is full, ``sweep`` moves the
-runs that are still within the window to a new array. Until then, expired runs stay where they are.
+No step read w2. At the end of the batch, ``unroll`` follows the nodes of the findings from back to front, and
+``matches`` makes blocks of the positions, candidates and rows. When memory is full, ``sweep`` moves the runs
+that are still within the window to a new array. Until then, expired runs stay where they are.
 """

@@ -1,4 +1,4 @@
-"""What a run of the kernel means, exactly: its Ω, and whether nothing is there that it says is absent."""
+"""The exact meaning of the kernel's runs: their Ω, and whether absent elements are absent."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from spaseq.matching.model import Choice, Found, Occurrence, StreamWindow
 from spaseq.matching.nfa.tables.analysis import GateCandidate, NfaTables
 from spaseq.matching.search import Events, Partial, SequenceSearch
 
-# What runs of the kernel are to ``Context``.
+# The kernel's runs in the form of ``Context``.
 
 #: A run: the positions and candidates of its events.
 Path = Sequence[tuple[int, int]]
 
 
 class RunReplay:
-    """Gives runs that the kernel found, or asks about, to ``Context``: exactly, whatever the tables say."""
+    """Replays the kernel's runs through ``Context``: exactly, regardless of the tables."""
 
     def __init__(self, own: Callable[[], NfaTables], context: Context, history: History) -> None:
-        """``own`` compiles the query: most have no run that has to be looked at."""
+        """``own`` compiles the query: most need no replay."""
         self._own = own
         self._context = context
         self._history = history
@@ -42,7 +42,7 @@ class RunReplay:
         return self._compiled.candidates
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
-        """A run that ended as a match, unless its Ω turns out to be empty."""
+        """Return a run that ended as a match, unless its Ω turns out to be empty."""
         rows = self._context.act(self.rows(path, key), self._compiled.accepts[accept])
         rows = self._context.complete(rows)
         if not rows:
@@ -52,22 +52,22 @@ class RunReplay:
         return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
 
     def may_go_on(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
-        """Whether Ω is not empty after these actions."""
+        """Return whether Ω is not empty after these actions."""
         return bool(self._context.act(self.rows(path, key), ends))
 
     def may_end(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
-        """Whether a run is a match that ends with these actions."""
+        """Return whether a run is a match that ends with these actions."""
         return bool(self._context.complete(self._context.act(self.rows(path, key), ends)))
 
     def rows(self, path: Path, key: Key) -> Rows:
-        """Ω of a run right after its last event."""
+        """Return the Ω of a run right after its last event."""
         rows = self._context.start
         for step in taken(path, self._candidates):
             rows = self._extend(rows, step, key)
         return rows
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether an event, or several at one time, are relevant for a candidate of a run."""
+        """Return whether an event, or several at one time, are relevant for a candidate of a run."""
         return bool(self._extend(self.rows(path, key), step, key))
 
     def _extend(self, rows: Rows, step: Path, key: Key) -> Rows:
@@ -77,7 +77,7 @@ class RunReplay:
 
 
 def taken(path: Path, candidates: Sequence[GateCandidate]) -> Iterator[Path]:
-    """The steps of a run: one event each, or the events that an ``&`` gathers."""
+    """Yield the steps of a run: one event each, or the events that an ``&`` gathers."""
     at = 0
     while at < len(path):
         size = max(1, len(candidates[path[at][1]].parts))
@@ -88,7 +88,7 @@ def taken(path: Path, candidates: Sequence[GateCandidate]) -> Iterator[Path]:
 def gathered(
     context: Context, history: History, rows: Rows, step: Path, candidates: Sequence[GateCandidate], key: Key
 ) -> Rows:
-    """Ω with the events of one step."""
+    """Return the Ω with the events of one step added."""
     inside = candidates[step[0][1]].inside
     events = {}
     for position, number in step:
@@ -110,16 +110,16 @@ def gathered(
     return joined(first.both or first.unit, rows)
 
 
-# Whether nothing is there that a run says is absent: exactly, for what the tables could not tell.
+# Whether absent elements of a run are absent: exactly, where the tables could not decide.
 #
-# A search is asked, with nothing to choose from but the run's events, each in its place.
+# By a search that may only choose the run's events, each in its place.
 
-#: What may be chosen next, by how many events have been: places in the sequence, with an event for each.
+#: The possible next choices, by the number of events so far: places in the sequence, with an event for each.
 _Steps = dict[int, list[tuple[int, Occurrence]]]
 
 
 class ExactRun:
-    """Judges runs of one query that have ended."""
+    """Decides completed runs of one query."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class ExactRun:
         self._window = window
 
     def stands(self, path: Path, key: Key) -> bool:
-        """Whether a run is a match, as far as what is absent can be told now."""
+        """Return whether a run is a match, as far as absences can be decided now."""
         candidates = self._compiled.candidates
         steps: _Steps = {}
         events: dict[Choice, None] = {}
@@ -153,7 +153,7 @@ class ExactRun:
         return any(len(m.events) == len(events) and not told.broken(m) for m in found)
 
     def _around(self, events: Iterable[Choice], key: Key) -> Events:
-        """The events of the match's window, as its partition sees them."""
+        """Return the events of the match's window, as its partition sees them."""
         chosen = sorted((event for _, event in events), key=lambda event: (event.time, event.position))
         opening, closing = self._window.opening(chosen[0], chosen[-1]), self._window.closing(chosen[0])
         return list(self._seen(max(opening, EARLIEST), min(closing, LATEST), key))
@@ -175,9 +175,9 @@ class ExactRun:
 
 
 class _ToldRun(SequenceSearch):
-    """A search that knows which events to choose; what must not be is looked for among all events."""
+    """A search with given events to choose; forbidden events are searched among all."""
 
-    #: Stands for the events to choose.
+    #: In place of the events to choose.
     pool: Events = ()
     steps: _Steps
 

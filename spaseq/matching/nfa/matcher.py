@@ -1,7 +1,7 @@
-"""The runs kernel's readable side: batches of solutions in, matches out.
+"""The Python side of the NFA: batches of solutions in, matches out.
 
-The kernel only *decides*. What it finds becomes matches in ``matches``; what the tables leave open is
-replayed through ``Context``, exactly.
+The kernel only *decides*. Its findings become matches in ``matches``; what the tables leave open is replayed
+through ``Context``, exactly.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Ints = npt.NDArray[np.int64]
 
 @cache
 def load() -> None:
-    """Has the compiled code that pushed events need, which takes a while, before the first of them comes."""
+    """Load the compiled code for pushed events, which takes a while, before the first one."""
     nothing, m, floats = (
         np.zeros(v.TABLES_HEADER, dtype=np.int64),
         np.zeros(header.SIZE, dtype=np.int64),
@@ -66,8 +66,8 @@ def load() -> None:
 class NfaMatcher:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery.
 
-    ``compiled``: its tables, if there are some already; ``budget``: what it may keep, if not the context's;
-    ``floor``: what its memory has space for at least, at first, if that is not the usual.
+    ``compiled``: its tables, if they exist; ``budget``: what it may keep, if not the context's; ``floor``:
+    the least initial room of its memory, if not the usual.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class NfaMatcher:
         self._order = context.order
         self._several = may_end_together(pattern)
         self._dictionary = dictionary
-        # Whether what is found is a match without a further look.
+        # Whether findings are matches without further decisions.
         self._is_plain = not (self._trails or self._tables[v.N_GAPS] or self._compiled.ambiguous)
         self._open = Open(window.reach)
         self._certain = Certain(c, self._replay, window.reach)
@@ -114,7 +114,7 @@ class NfaMatcher:
 
     @cached_property
     def _memory(self) -> RunMemory:
-        """Its runs; made when events come, of which it is known then how much space they need."""
+        """Its runs; created with the first events, when the needed room can be estimated."""
         return self._sizing.first(bool(self._keys))
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
@@ -150,12 +150,12 @@ class NfaMatcher:
         return self._go_on(start, columns, status)
 
     def _run(self, columns: Ints) -> int:
-        """Takes a batch as far as the kernel can."""
+        """Process a batch as far as the kernel can."""
         m, numbers = self._memory, self._columns.numbers
         return k.run(self._tables, m.ints, m.floats, columns, numbers.numbers, numbers.codes)
 
     def _go_on(self, start: int, columns: Ints, status: int) -> Iterator[Block]:
-        """Does what the kernel stopped for, until the batch is done."""
+        """Provide what the kernel stopped for, until the batch is done."""
         while True:
             if status == lay.CONSUME:
                 yield from self._consumed(start)
@@ -199,19 +199,19 @@ class NfaMatcher:
             yield from self._finish(at, time)
 
     def close(self) -> Iterator[Block]:
-        """No event will come any more: every window ends."""
+        """End all windows, as no event will come."""
         if self._trails:
             yield from self._finish(LATEST, LATEST, closes=True)
 
     def settled(self, time: int) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``.
+        """Return the time up to which all matches were delivered, when the query's time is ``time``.
 
-        A match that waits for its window's end may still appear with a last event since then.
+        A match that waits for its window's end may still appear with an earlier last event.
         """
         return self._open.since(time) if self._trails else time
 
     def _finish(self, at: int, time: int, *, closes: bool = False) -> Iterator[Block]:
-        """The matches that are due before a place on the window's axis; all of them if no event will come."""
+        """Yield the matches that are due before a place on the window's axis; all if no event will come."""
         if self._columns.renew():
             self._memory.forget_answers()
             self._sweep(at, time, 0)
@@ -249,7 +249,7 @@ class NfaMatcher:
         return found
 
     def _last(self, rows: Ints) -> Sequence[Order]:
-        """Where the last event of each match stands among all."""
+        """Return the place of each match's last event in the order of all events."""
         stamps, order = self._columns.history.stamps, self._order
         if not self._several:
             return [order(stamp) for stamp in stamps(rows[:, findings.EVENT] + self._start)]
@@ -263,7 +263,7 @@ class NfaMatcher:
         return Ended(path, row[findings.ACCEPT], key, bool(row[findings.WAITED]))
 
     def _leave_out_forbidden(self) -> None:
-        """Leaves out what was found where something forbidden happened that the tables could not judge."""
+        """Drop the findings with forbidden events that the tables could not decide."""
         rows = self._memory.findings
         kept = np.ones(len(rows), dtype=np.bool_)
         for i in np.flatnonzero(rows[:, findings.UNSURE]).tolist():
@@ -275,7 +275,7 @@ class NfaMatcher:
     # --- columns in ---------------------------------------------------------------------------
 
     def _take_alone(self, event: Single, start: int) -> Ints:
-        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
+        """Return a single event in the kernel's form; see ``Quick.take_single``."""
         axis = self._window.place(event.at.time, start)
         columns = self._columns.taking.take(event, start, axis, self._oldest(axis))
         if columns is None:
@@ -289,7 +289,7 @@ class NfaMatcher:
         return columns
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        """A batch as the kernel reads it."""
+        """Return a batch in the kernel's form."""
         axis = self._window.places(batch, start)
         self._start = start
         if self._trails:
@@ -301,16 +301,16 @@ class NfaMatcher:
         return self._columns.one(chunk, axis) if len(batch) == 1 else self._columns.packed(chunk, axis)
 
     def _oldest(self, axis: int) -> int:
-        """From where on the window's axis runs, or what negations look back at, may have events."""
+        """Return the oldest place on the window's axis of events that runs or negations may need."""
         limit = self._tables.item(v.LIMIT)
         m = self._memory.ints
         if m.item(header.PARKED_COUNT):
-            # A match that waits may span a window, and look back to what was before it there.
+            # A waiting match may span a window, and depend on events up to a window before it.
             return min(axis, int(m[m[m[header.PARKED]] + waits.DUE]) - limit) - limit
         return axis - limit
 
     def _make_room(self, columns: Ints, decided: int) -> None:
-        """Leaves out runs that are over, and makes a memory at least half of which is free."""
+        """Drop ended runs, and make a memory at least half of which is free."""
         self._sizing.grow()
         event = self._memory.ints[header.EVENT]
         axis, time = (heads.values(columns, columns[at] + event).item() for at in (heads.AXIS, heads.TIME))
@@ -318,9 +318,9 @@ class NfaMatcher:
         self._sweep(axis, time, decided, (events - int(event), events))
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
-        """Makes a memory that has room for so many decisions, with the runs that may still go on.
+        """Make a memory that has room for this many decisions, with the live runs.
 
-        ``left``: how many events of the batch in hand are to come, and how many it has.
+        ``left``: how many events of the current batch are to come, and how many it has.
         """
         old, tables, ids = self._memory, self._tables, self._columns.numbers
         nowhere = np.zeros(0, dtype=np.int64)
@@ -333,11 +333,11 @@ class NfaMatcher:
         self._memory = new
 
     def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
-        """An empty memory with so much space; see ``memory``."""
+        """Return an empty memory of this size; see ``memory``."""
         return memory(self._compiled, room, self._budget, like)
 
     def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Capacity:
-        """The space for so many runs and entries, and what was decided, at least half of which is free."""
+        """Return the room for these runs, entries and decisions, of which at least half is free."""
         del axis, time
         needed = self._memory.twice(self._tables, live, remembered, decided)
         return Capacity(*map(max, needed, self._sizing.floor))
@@ -345,7 +345,7 @@ class NfaMatcher:
     # --- questions ------------------------------------------------------------------------------
 
     def _answer(self, start: int) -> None:
-        """Decides exactly what the tables could not."""
+        """Decide exactly what the tables could not decide."""
         m = self._memory.ints
         event = start + int(m[header.EVENT])
         key = self._memory.key(len(self._keys))
@@ -359,5 +359,5 @@ class NfaMatcher:
         m[header.ANSWERED] = m[header.ASKED]
 
     def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether an event, or several at one time, are relevant for a candidate of a run."""
+        """Return whether an event, or several at one time, are relevant for a candidate of a run."""
         return self._replay.is_relevant(path, step, key)

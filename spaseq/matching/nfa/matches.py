@@ -1,4 +1,4 @@
-"""The runs that the kernel found, as blocks of matches in the order of delivery."""
+"""The kernel's findings as blocks of matches in the order of delivery."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from spaseq.matching.nfa.tables.analysis import Looks, NfaTables
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: So many events of a few matches have room.
+#: The room for the events of a few matches.
 _DEEP: Final = 1_024
 
 
 class FoundRuns(NamedTuple):
-    """Runs that ended, in the order in which they were found, a row each.
+    """Completed runs in the order in which they were found, a row each.
 
     ``ends`` are the last event and the partition, as numbers; ``keys`` the partition's values; ``ways`` how
-    they ended; ``depths`` how many events they have. ``steps`` are those events, one run after the other:
+    they ended; ``depths`` how many events they have. ``steps`` are these events, one run after the other:
     position, candidate, and row.
     """
 
@@ -49,7 +49,9 @@ class FoundRuns(NamedTuple):
 
 
 def unrolled(m: Ints, keys: int) -> FoundRuns:
-    """The runs found since the last call in a kernel's memory, which forgets them; ``keys`` a partition."""
+    """Return the runs found since the last call in a kernel's memory, which forgets them; ``keys`` per
+    partition.
+    """
     count = int(m[header.FOUND_COUNT])
     rows = m[m[header.FOUND] : m[header.FOUND] + count * findings.SIZE].reshape(-1, findings.SIZE)
     depths = m[rows[:, 2] + nodes.DEPTH]
@@ -61,10 +63,10 @@ def unrolled(m: Ints, keys: int) -> FoundRuns:
 
 
 class RunMatches:
-    """Makes matches of the runs that a kernel found.
+    """Makes matches of the kernel's runs.
 
-    If each event of a match gave one solution and no filter of WHERE decides about it, the match is these
-    solutions side by side: columns. Other matches are replayed.
+    If each event of a match has one solution and no filter of WHERE applies, the match is these solutions
+    side by side: columns. Other matches are replayed.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class RunMatches:
         order: InOrder,
         decided: bool = False,
     ) -> None:
-        """``decided``: what is given as a match is one, whatever the filters of WHERE ask."""
+        """``decided``: every run is a match, whatever the filters of WHERE require."""
         self._emit = emitted(pattern)
         self._order = order
         self._several = may_end_together(pattern)
@@ -94,16 +96,16 @@ class RunMatches:
 
     @property
     def are_simple(self) -> bool:
-        """Whether each is events with their solutions side by side, if each has one of them."""
+        """Whether each match is its events with their solutions side by side, if each event has one."""
         return self._all_simple and bool(self._simple_ends.all())
 
     @property
     def are_in_order(self) -> bool:
-        """Whether those with one last event are delivered in the order of their events, all of them."""
+        """Whether all matches with one last event are delivered in the order of their events."""
         return not self._several and self._emit is Emit.ALL
 
     def of(self, m: Ints) -> Iterator[Block]:
-        """The matches found since the last call in a kernel's memory, which forgets them."""
+        """Return the matches found since the last call in a kernel's memory, which forgets them."""
         if self._are_plain:
             block = self._plain(m)
             if block is not None:
@@ -111,10 +113,10 @@ class RunMatches:
         return self.of_runs(unrolled(m, self._keys))
 
     def _plain(self, m: Ints) -> Columns | None:
-        """The same where each is nothing but its events.
+        """Return the matches as columns, if each is only its events.
 
-        None if two of one partition and last event are of the same events, or one was taken for several of
-        its solutions; then nothing is forgotten.
+        None if two of one partition and last event have the same events, or if an event was taken for several
+        of its solutions; then nothing is forgotten.
         """
         count, n_keys, size = m.item(header.FOUND_COUNT), self._keys, out.size_of_found(m)
         ends = [count * n_keys, count + 1, size, size, size]
@@ -127,9 +129,9 @@ class RunMatches:
         return self._block(keys.reshape(count, n_keys), offsets, positions, sites, rows)
 
     def few(self, m: Ints) -> Block | None:
-        """The same where one event completed a few plain matches: as columns, a push takes 2.2 times as long.
+        """Return the matches of one event, if they are few and plain.
 
-        None if it did not; then nothing is forgotten.
+        Otherwise None; then nothing is forgotten.
         """
         count, begin = m.item(header.FOUND_COUNT), m.item(header.FOUND)
         if count > FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
@@ -158,14 +160,14 @@ class RunMatches:
         return Objects(given)
 
     def of_runs(self, runs: FoundRuns) -> Iterator[Block]:
-        """The matches that runs are."""
+        """Yield the matches of runs."""
         ends, keys, ways, depths, steps = runs
         count = len(ways)
         others = (ends[1:, 0] != ends[:-1, 0]) | (ends[1:, 1] != ends[:-1, 1])
         groups = np.concatenate([[0], np.cumsum(others)])
         block = self._of_steps(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
-        # Where nothing has to be replayed nor chosen, the order of delivery is all there is to do.
+        # Where nothing is replayed or selected, only the order of delivery matters.
         odd = ~simple
         if odd.any():
             odd = np.bincount(groups, odd)[groups] > 0
@@ -177,7 +179,7 @@ class RunMatches:
             odd |= again
 
         def matches(begin: int, end: int) -> Iterator[tuple[Key, Found]]:
-            """The matches of some whole groups."""
+            """Yield the matches of some whole groups."""
             cuts = np.flatnonzero(groups[begin + 1 : end] != groups[begin : end - 1]) + begin + 1
             for first, last in pairwise([begin, *cuts.tolist(), end]):
                 made = (
@@ -190,9 +192,9 @@ class RunMatches:
         yield from mixed(in_order, odd, matches)
 
     def made(self, keys: Ints, ways: Ints, depths: Ints, steps: Ints) -> Iterator[Block]:
-        """Matches in the order given, a row each: its partition, how it ended, how many events it has.
+        """Yield matches in this order, a row each: its partition, how it ended, how many events it has.
 
-        ``steps`` are those events, one match after the other: position, candidate, and row.
+        ``steps`` are these events, one match after the other: position, candidate, and row.
         """
         block = self._of_steps(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
@@ -210,7 +212,7 @@ class RunMatches:
         return self._block(keys, offsets, steps[:, 0], steps[:, 1].copy(), steps[:, 2].copy())
 
     def _block(self, keys: Ints, offsets: Ints, positions: Ints, site: Ints, rows: Ints) -> Columns:
-        """A row each: its partition, and where its events begin; of those position, site and row."""
+        """Return a row each: its partition, and where its events begin; of those position, site and row."""
         stretch, places = self._history.stretch(positions)
         if len(stretch.chunks) > 1:
             before = np.array([stretch.rows_before(g) for g in range(len(self.sites.gpms))])
@@ -224,14 +226,14 @@ class RunMatches:
         return np.asarray(self._simple_ends[ways] & np.logical_and.reduceat(whole, block.offsets[:-1]))
 
     def _match(self, block: Columns, i: int, is_simple: bool, way: int, steps: Ints) -> Found | None:
-        """One of the matches as an object; None if its Ω turns out to be empty."""
+        """Return one of the matches as an object; None if its Ω turns out to be empty."""
         if is_simple:
             return block[i]
         path = steps[block.offsets[i] : block.offsets[i + 1], :2].tolist()
         return self._replay.match(path, way, tuple(block.keys[i].tolist()))
 
     def _chosen(self, found: Sequence[Found]) -> list[Found]:
-        """Those of the matches with the same last event that are delivered, in order."""
+        """Return the delivered matches among those with the same last event, in order."""
         if self._several:
             return delivered(self._emit, distinct(found), self._order)
         by_path = dict(sorted(((match.path, match) for match in found), key=itemgetter(0)))
@@ -241,7 +243,7 @@ class RunMatches:
 
 
 def _looks(pattern: SequencePattern, compiled: NfaTables, decided: bool) -> Looks:
-    """Return what the matches of all queries with alike tables have in common; see ``RunMatches``."""
+    """Return the form of matches, common to all queries with tables like these; see ``RunMatches``."""
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     plain = plain_kleenes(pattern)
     sites: list[EventSite] = []
@@ -285,12 +287,12 @@ def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
 
 
 def _filters(node: Node) -> tuple[Filter, ...]:
-    """The correlated filters that are asked at a node."""
+    """Return the correlated filters of a node."""
     if isinstance(node, Atom):
         return node.filters
     return node.deferred if isinstance(node, Both) else ()
 
 
 def _keeps(actions: Iterable[Action], plain: frozenset[int]) -> bool:
-    """Whether actions leave Ω as it is, but for the iterations of such Kleenes."""
+    """Return whether actions do not change Ω, except for the iterations of such Kleenes."""
     return all(a.kleene in plain for a in actions if isinstance(a, Enter | Again | Leave))

@@ -1,4 +1,4 @@
-"""The readable side of the kernel's memory: making it, and what it holds."""
+"""The Python side of the kernel's memory: creating and reading it."""
 
 from __future__ import annotations
 
@@ -40,23 +40,25 @@ Ints = npt.NDArray[np.int64]
 
 
 def _begins(batch: Ints, gpms: int, size: int) -> Ints:
-    """Where the rows of each GPM begin in each event, and the last ones end; shape ``(gpms, size + 1)``."""
+    """Return where the rows of each GPM begin in each event, and the last ones end; shape ``(gpms, size +
+    1)``.
+    """
     starts = batch[batch[heads.SHARES] :][: size + 1]
     shares = batch[starts[0] : starts[-1]].reshape(-1, heads.SHARE)
     events = np.repeat(np.arange(size), np.diff(starts) // heads.SHARE)
     counts = np.zeros((gpms, size + 1), dtype=np.int64)
     counts[shares[:, 0], events + 1] = shares[:, 2] - shares[:, 1]
     begins = np.cumsum(counts, axis=1)
-    # An event that came alone has rows behind those of others before it.
+    # A single event's rows follow those of earlier single events.
     firsts = np.zeros(gpms, dtype=np.int64)
     firsts[shares[::-1, 0]] = shares[::-1, 1]
     return np.asarray(begins + firsts[:, None])
 
 
 def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
-    """Return the order of a batch's keys, for a kernel that stopped to ask for it; note it in ``ints``.
+    """Return the order of a batch's keys, for a kernel that needs it; note it in ``ints``.
 
-    The result has to be kept until the batch is done.
+    The result must be kept until the batch is done.
     """
     size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
     begins = _begins(batch, gpms, size)
@@ -77,23 +79,23 @@ def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Int
     return order
 
 
-# The readable side of the kernel's memory: making it, and what it holds.
+# The Python side of the kernel's memory: creating and reading it.
 
 Floats = npt.NDArray[np.float64]
 
-#: So many decisions of an event have space at first, where the runs' memory is large enough.
+#: The initial room for an event's decisions, if the runs' memory is large enough.
 _DECISIONS: Final = 1 << 10
 _KEYS: Final = 8
 _QUESTIONS: Final = 1 << 10
-#: From so many integers on, memory mostly comes from the system as zeros, which need not be written, and what
-#: is not used is not even touched: to touch all of it took as long as hundreds of events.
+#: From this many integers on, memory mostly comes from the system as zeros, which need not be written, and
+#: unused parts are not touched: touching all took as long as hundreds of events.
 _LARGE: Final = 1 << 20
-#: So many answers are kept from batch to batch.
+#: The most answers kept from batch to batch.
 _ANSWERS: Final = 1 << 20
 
 
 class Capacity(NamedTuple):
-    """How much a memory has space for."""
+    """The room of a memory."""
 
     waits: int
     nodes: int
@@ -105,7 +107,7 @@ class Capacity(NamedTuple):
 class RunMemory:
     """All runs of a query: integers (see ``_kernel_memory``), and the floats of sums after those of a stack.
 
-    Scratch space stands at the end of the integers, so that it can grow.
+    Scratch space is at the end of the integers, so that it can grow.
     """
 
     ints: Ints
@@ -115,7 +117,7 @@ class RunMemory:
 
     @property
     def scratch_bytes(self) -> int:
-        """How much of the memory is scratch space: what a sweep takes over, whatever it leaves out."""
+        """The bytes of scratch space, which a sweep keeps at the same size."""
         return 8 * (len(self.ints) - int(self.ints[header.TABLE] + self.ints[header.TABLE_SIZE]))
 
     def begin(self) -> None:
@@ -126,7 +128,7 @@ class RunMemory:
             self.forget_answers()
 
     def grow_scratch(self, keys: bool) -> None:
-        """More space for an event's keys, or else for its decisions."""
+        """Enlarge the room for an event's keys, or else for its decisions."""
         m = self.ints
         scratch = _scratch(m)
         if keys:
@@ -137,7 +139,7 @@ class RunMemory:
         self._place(scratch)
 
     def twice(self, tables: Ints, live: int, remembered: int, decided: int) -> Capacity:
-        """The space for what is left of a memory, and for what was decided, and as much again."""
+        """Return the room for what is left of a memory, and for decisions, and as much again."""
         m = self.ints
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
         nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
@@ -145,7 +147,7 @@ class RunMemory:
         entries = 2 * (remembered + int(m[header.WANTED]))
         return Capacity(waits, nodes, found, entries)
 
-    # --- what is in it ---
+    # --- contents ---
 
     @property
     def findings(self) -> Ints:
@@ -154,7 +156,7 @@ class RunMemory:
         return self.ints[start : start + count * findings.SIZE].reshape(count, findings.SIZE)
 
     def path(self, node: int) -> Path:
-        """The events of a run, first to last, by its newest node."""
+        """Return the events of a run, first to last, by its newest node."""
         path = []
         while node:
             path.append((int(self.ints[node + nodes.POSITION]), int(self.ints[node + nodes.WAY])))
@@ -162,15 +164,15 @@ class RunMemory:
         return path[::-1]
 
     def key(self, size: int) -> Key:
-        """The partition key in hand, of so many terms, of the event in hand."""
+        """Return the current partition key of the current event, of ``size`` terms."""
         at = int(self.ints[header.KEYS]) + int(self.ints[header.EVENT_KEY]) * size
         return tuple(self.ints[at : at + size].tolist())
 
-    # --- answers to questions about expressions: see ``_kernel_memo`` ---
+    # --- answers to questions about expressions: see ``_kernel_machine`` ---
 
     @property
     def questions(self) -> Ints:
-        """What a kernel wants to know, a row each."""
+        """The kernel's questions, a row each."""
         m = self.ints
         stack = m.item(header.KINDS)
         count = min(m.item(stack + v.WONDERS), m.item(stack + v.MOST_WONDERS))
@@ -178,7 +180,7 @@ class RunMemory:
         return m[at : at + count * memo.MEMO_SIZE].reshape(count, memo.MEMO_SIZE)
 
     def look_up(self, lookups: Lookups, numbers: Numbers) -> bool:
-        """Tells the kernel the values of expressions that it asks for; whether it does."""
+        """Answer the kernel's questions about values of expressions; return whether there were any."""
         questions = self.questions
         if not len(questions):
             return False
@@ -188,7 +190,7 @@ class RunMemory:
         return True
 
     def learn(self, answered: Ints) -> None:
-        """Takes questions with their answers."""
+        """Enter questions with their answers."""
         if not len(answered):
             return
         self.answers += len(answered)
@@ -200,20 +202,20 @@ class RunMemory:
         memo.learn(m, m.item(header.LEARNT), m.item(stack + v.MEMO_MASK), answered.ravel())
 
     def forget_answers(self) -> None:
-        """The ids in answers may mean something else from now on."""
+        """Forget all answers: their ids may have another meaning from now on."""
         at = int(self.ints[header.LEARNT])
         self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE] = 0
         self.answers = 0
 
     def known(self) -> Ints:
-        """All answers, with their questions."""
+        """Return all answers, with their questions."""
         at = int(self.ints[header.LEARNT])
         table = self.ints[at : at + _scratch(self.ints).memo * memo.MEMO_SIZE].reshape(-1, memo.MEMO_SIZE)
         found: Ints = table[table[:, memo.ANSWER] != 0]
         return found
 
     def _place(self, scratch: _Scratch) -> None:
-        """Makes the scratch space another one, with what is in it that lasts."""
+        """Replace the scratch space, keeping its lasting contents."""
         m, known = self.ints, self.known()
         size = int(m[header.TABLE] + m[header.TABLE_SIZE])
         answers = m[m[header.ANSWERS] : m[header.ANSWERS] + m[header.ANSWERED]].copy()
@@ -226,7 +228,7 @@ class RunMemory:
 
 
 class _Scratch(NamedTuple):
-    """How much room there is in scratch space: keys and decisions of an event, places for answers."""
+    """The room of scratch space: keys and decisions of an event, answers."""
 
     keys: int
     decisions: int
@@ -234,7 +236,7 @@ class _Scratch(NamedTuple):
 
 
 def fresh(size: int) -> tuple[Ints, bool]:
-    """So many integers, and whether all of them are zeros."""
+    """Return integers, and whether all of them are zeros."""
     is_large = size >= _LARGE
     return (np.zeros if is_large else np.empty)(size, dtype=np.int64), is_large
 
@@ -246,9 +248,9 @@ def memory(
     like: RunMemory | None = None,
     allocate: Callable[[int], tuple[Ints, bool]] = fresh,
 ) -> RunMemory:
-    """An empty memory with so much space; the progress of ``like`` is taken over.
+    """Return an empty memory of this size; the progress of ``like`` is taken over.
 
-    ``allocate``: see ``fresh``. Raises ``LimitError``, and makes nothing, if that is beyond the budget.
+    ``allocate``: see ``fresh``. Raises ``LimitError``, and makes nothing, if that exceeds the budget.
     """
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
@@ -270,7 +272,7 @@ def memory(
         fields[section] = at
         at += size
     if not is_zeros:
-        # Of a node and a finding each field is written when it is made: that is not even touched before.
+        # Nodes and findings are written completely when they are made: their memory is not touched before.
         m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
         m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
     fields[header.WIDTH] = compiled.width
@@ -310,17 +312,17 @@ def memory(
 
 
 def runs_size(compiled: NfaTables, room: Capacity) -> int:
-    """How many bytes a memory with so much space takes, scratch space apart."""
+    """Return how many bytes a memory of this size takes, without scratch space."""
     integers = header.SIZE + sum(_sections(compiled, room).values())
     return 8 * (integers + compiled.sums * (room.waits + 2))
 
 
 def _sections(compiled: NfaTables, room: Capacity) -> dict[int, int]:
-    """How many integers each section has, in their order, up to scratch space."""
+    """Return how many integers each section has, in their order, up to scratch space."""
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
     waits, most_nodes, found, entries = room
-    # All that wait may be due at once.
+    # All waiting matches may be due at once.
     parked = waits if tables[v.TRAILS] else 0
     entries = entries if tables[v.CHAINS] < tables[v.CHAINS_END] else 0
     most_partitions = waits + entries if width > partitions.KEY else 1
@@ -360,7 +362,7 @@ def _scratch_sizes(scratch: _Scratch, partition_width: int) -> dict[int, int]:
 
 
 def _place_scratch(m: Ints, start: int, scratch: _Scratch) -> int:
-    """Says in the header that scratch space begins at ``start``; returns where it ends."""
+    """Set the place of scratch space in the header; return its end."""
     m[header.MOST_KEYS] = scratch.keys
     m[header.MOST_DECISIONS] = scratch.decisions
     at = start
@@ -375,5 +377,5 @@ def _place_scratch(m: Ints, start: int, scratch: _Scratch) -> int:
 
 
 def _power(size: int) -> int:
-    """The least power of two that is at least ``size``."""
+    """Return the least power of two that is at least ``size``."""
     return 1 << max(size - 1, 1).bit_length()

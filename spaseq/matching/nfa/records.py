@@ -1,9 +1,10 @@
 """The records of the runs kernel's memory and tables, each by the names of its fields; in the plural.
 
-What is at a place is called by the singular, or by its letter: ``waits.time(m, w)``, ``gates.sign(t, gate)``.
+A place is called by the singular, or by its letter: ``waits.time(m, w)``, ``gates.sign(t, gate)``.
 
-In the memory, behind its ``header``: ``waits`` with their ``gaps``, ``nodes``, ``buckets``, ``partitions``,
-``entries``, ``findings``, ``decisions``, ``questions``. The others are in a query's tables, read only.
+In the memory, after its ``header``: ``waits`` with their ``gaps``, ``nodes``, ``buckets``, ``partitions``,
+``entries``, ``findings``, ``decisions``, ``questions``. The others are in a query's tables, which are
+read-only.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class parts(Record):
 
 
 class header(Record):
-    """The header of the runs kernel's memory: counters, and where its sections begin; it stands at place 0.
+    """The header of the runs kernel's memory: counters, and the places of its sections; it is at place 0.
 
-    Of what Python reads, too, which is most of it, the place in the header has a name in capitals.
+    Places that Python also reads, which are most of them, have names in capitals.
     """
 
     # Counters.
@@ -111,7 +112,7 @@ class header(Record):
     kinds = reads_head(KINDS)
     PARTITION_WIDTH: Final = 36
     free_wait, set_free_wait = reads_head(37), writes_head(37)
-    #: Of the event, the place on the window's axis.
+    #: The event's place on the window's axis.
     NOW: Final = 38
     now, set_now = reads_head(NOW), writes_head(NOW)
     ENTRIES: Final = 39
@@ -137,21 +138,21 @@ class header(Record):
     entered, set_entered = reads_head(ENTERED), writes_head(ENTERED)
     GATHERED: Final = 48
     gathered = reads_head(GATHERED)
-    #: Of what is being gathered: events, then rows.
+    #: What is being gathered: events, then rows.
     TRIED: Final = 49
     tried = reads_head(TRIED)
-    #: A wait to try it on.
+    #: A wait for trying it.
     TRIAL: Final = 50
     trial = reads_head(TRIAL)
-    #: Answers to questions, and questions: see ``_kernel_memo``.
+    #: Answers to questions, and questions: see ``_kernel_machine``.
     LEARNT: Final = 51
     ASKING: Final = 52
-    #: Where the batch says, by GPM, where the ranks of its rows' keys begin; 0: nowhere yet.
+    #: By GPM, the place of the ranks of its rows' keys; 0: none yet.
     RANKS: Final = 53
     ranks = reads_head(RANKS)
-    #: Whether some wait has no key that is known.
+    #: Whether some wait has an unknown key.
     is_loose, set_loose = reads_head(54), writes_head(54)
-    #: Where the floats of the next new wait are, and how many a wait has.
+    #: The place of the next new wait's floats, and the number of a wait's floats.
     NEXT_SUMS: Final = 55
     next_sums, set_next_sums = reads_head(NEXT_SUMS), writes_head(NEXT_SUMS)
     SUMS_WIDTH: Final = 56
@@ -161,12 +162,12 @@ class header(Record):
 
 
 class waits(Record):
-    """A wait: a run in front of a gate. Of an unused one, the gate is 0, and ``link`` the next unused one.
+    """A wait: a run before a gate. An unused one has gate 0, and ``link`` is the next unused one.
 
-    Of what Python reads, too, the place in the wait has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
-    #: Instead of the bucket of a match that waits: its gate is an accept.
+    #: In place of a waiting match's bucket: its gate is an accept.
     IS_PARKED: Final = -1
 
     GATE: Final = 0
@@ -175,35 +176,34 @@ class waits(Record):
     #: Its newest event.
     NODE: Final = 2
     node, set_node = reads(NODE), writes(NODE)
-    #: Of its first event, the place on the window's axis.
+    #: The place of its first event on the window's axis.
     FIRST: Final = 3
     first, set_first = reads(FIRST), writes(FIRST)
-    #: Of its newest event, as the next two.
+    #: Time, stream and number of its newest event.
     time, set_time = reads(4), writes(4)
     STREAM: Final = 5
     stream, set_stream = reads(STREAM), writes(STREAM)
     number, set_number = reads(6), writes(6)
-    #: With SKIP instead, the members that it is of, as bits.
+    #: For a run under AFTER MATCH SKIP, the members that it is of, as bits.
     members, set_members = reads(6), writes(6)
     bar_time, set_bar_time = reads(7), writes(7)
-    #: Of a parked one instead, from where on the window's axis the end of its window counts.
+    #: For a parked match, the place on the window's axis from which its window has ended.
     DUE: Final = 7
     due, set_due = reads(DUE), writes(DUE)
-    #: Of one at a parted gate instead, the candidates that it has taken, as bits; all events are of one
-    #: stream.
+    #: For a wait at a parted gate, the candidates that it has taken, as bits; all events are of one stream.
     taken, set_taken = reads(7), writes(7)
     #: Streams, as bits: their further events at ``bar_time`` come too late.
     barred, set_barred = reads(8), writes(8)
     link, set_link = reads(9), writes(9)
     back, set_back = reads(10), writes(10)
-    #: Where it lies; 0: it hangs on its partition.
+    #: Its bucket; 0: it is listed at its partition.
     BUCKET: Final = 11
     bucket, set_bucket = reads(BUCKET), writes(BUCKET)
     #: In a pairing heap.
     child, set_child = reads(12), writes(12)
-    #: Of one in a list that a bound passes over instead, its number among those.
+    #: For a wait in the list of those passed over under a bound, its number there.
     listed, set_listed = reads(12), writes(12)
-    #: Where its floats are.
+    #: The place of its floats.
     SUMS: Final = 13
     sums, set_sums = reads(SUMS), writes(SUMS)
     assert SUMS < SLOTS
@@ -213,12 +213,12 @@ class waits(Record):
 
 
 class gaps(Record):
-    """A gap of a wait: a stretch in which something is forbidden, from after an event to before another.
+    """A gap of a wait: from after an event to before another, something is forbidden.
 
-    Its streams may be ``NOWHERE`` and ``SEVERAL``, too.
+    Its streams may also be ``NOWHERE`` and ``SEVERAL``.
     """
 
-    #: What is forbidden; 0: the gap is unused.
+    #: The forbidden element; 0: the gap is unused.
     forbidden, set_forbidden = reads(0), writes(0)
     #: The element before which it ends.
     owner, set_owner = reads(1), writes(1)
@@ -235,12 +235,12 @@ class gaps(Record):
 
 
 class nodes(Record):
-    """A node: the newest event of a run, which leads back to the one before. Several runs may share it.
+    """A node: the newest event of a run, which links to the one before. Several runs may share it.
 
-    Of what Python reads, too, the place in the node has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
-    #: Of the event, in the batch's count.
+    #: The position of the event.
     POSITION: Final = 0
     position, set_position = reads(POSITION), writes(POSITION)
     #: The node of the event before, 0 for none; of an unused one, the next unused one.
@@ -254,7 +254,7 @@ class nodes(Record):
     #: How many events the run has.
     DEPTH: Final = 4
     depth, set_depth = reads(DEPTH), writes(DEPTH)
-    #: Of the event's solutions the one that joins; -1 if there are several.
+    #: The solution of the event that joins; -1 if there are several.
     ROW: Final = 5
     row, set_row = reads(ROW), writes(ROW)
 
@@ -267,7 +267,7 @@ class buckets(Record):
     #: The gate or the chain; 0: the bucket is unused.
     gate, set_gate = reads(0), writes(0)
     partition, set_partition = reads(1), writes(1)
-    #: The ids of its key, 0 behind the last; all are -1 if the key is not known.
+    #: The ids of its key, then zeros; all are -1 if the key is unknown.
     KEY_LIMIT: Final = 4
     key, set_key = reads_item(2, 1), writes_item(2, 1)
     #: The first wait of its list, or the newest entry.
@@ -282,9 +282,9 @@ class buckets(Record):
 
 
 class partitions(Record):
-    """A partition: the waits that each of its events is shown to, and what is known of it; then its key.
+    """A partition: the waits that each of its events is shown to, its state, and its key.
 
-    Of what Python reads, too, the place in it has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     #: The first wait of its list.
@@ -292,7 +292,7 @@ class partitions(Record):
     head, set_head = reads(HEAD), writes(HEAD)
     #: The serial number of its newest event.
     newest, set_newest = reads(1), writes(1)
-    #: The position up to which events begin no run any more.
+    #: The position up to which events begin no run.
     DROPPED: Final = 2
     dropped, set_dropped = reads(DROPPED), writes(DROPPED)
     #: The term ids of its key.
@@ -303,15 +303,15 @@ class partitions(Record):
 class entries(Record):
     """An entry: a row that negations and ``&`` look back at.
 
-    A header place says where in an entry a column stands, as that of a batch does, so that entries are
-    read like rows of a batch.
+    A header place has the offset of a column in an entry, as in a batch, so that entries are read like rows
+    of a batch.
     """
 
     #: The one before it in its chain.
     link, set_link = reads(0), writes(0)
     chain, set_chain = reads(1), writes(1)
     partition, set_partition = reads(2), writes(2)
-    #: Of its event, as the next four.
+    #: Time, stream, number, place on the axis and position of its event.
     time, set_time = reads(3), writes(3)
     stream, set_stream = reads(4), writes(4)
     number, set_number = reads(5), writes(5)
@@ -324,9 +324,9 @@ class entries(Record):
 
 
 class findings(Record):
-    """A finding: a run that has ended as a match. The last four fields are only used if matches may wait.
+    """A finding: a completed run. The last four fields are only used if matches may wait.
 
-    Of what Python reads, too, the place in it has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     #: Its last event.
@@ -339,7 +339,7 @@ class findings(Record):
     node, set_node = reads(NODE), writes(NODE)
     ACCEPT: Final = 3
     accept, set_accept = reads(ACCEPT), writes(ACCEPT)
-    #: Whether something is left to be asked exactly.
+    #: Whether an exact decision is needed.
     UNSURE: Final = 4
     set_unsure = writes(UNSURE)
     #: The event that delivers it.
@@ -351,29 +351,31 @@ class findings(Record):
     #: Whether it has waited.
     WAITED: Final = 7
     set_waited = writes(WAITED)
-    #: Since when it has waited, on the window's axis.
+    #: The place on the window's axis since which it has waited.
     DUE: Final = 8
     set_due = writes(DUE)
 
     SIZE: Final = 9
-    #: Of both RANK and DUE, for what an event completes.
+    #: The value of RANK and DUE for matches completed by an event.
     LAST: Final = (1 << 63) - 1
 
 
 class decisions(Record):
-    """A decision, in the memory: what the event in hand does to a run, noted before anything changes."""
+    """A decision, in the memory: the effect of the current event on a run, recorded before
+    anything changes.
+    """
 
     #: The run; for ``POP`` its bucket, for ``FORGET`` the number of a decision.
     wait, set_wait = reads(0), writes(0)
     #: The candidate as which it takes the event, or one of those below.
     what, set_what = reads(1), writes(1)
-    #: The row that joins, -1 if there are several; where what is gathered stands; or a number of things.
+    #: The row that joins, -1 if there are several; the place of gathered events; or a count.
     row, set_row = reads(2), writes(2)
 
     SIZE: Final = 3
 
-    # Instead of a candidate: the run takes no later event; it is over; so many leave a heap, best first;
-    # nothing; so many runs go, from that of a decision on.
+    # In place of a candidate: the run takes no later event; it ends; a number of waits leave a heap, best
+    # first; nothing; a number of runs end, from a decision's run on.
     BAR: Final = 0
     DROP: Final = -1
     POP: Final = -2
@@ -387,9 +389,9 @@ class questions(Record):
     """A question, in the memory: may a run take an event? The tables cannot decide, so Python does."""
 
     set_wait = writes(0)
-    #: That of the candidate.
+    #: The number of the candidate.
     set_number = writes(1)
-    #: Of each event that is gathered.
+    #: For each gathered event.
     set_position = writes_item(2, 1)
 
     SIZE: Final = 2 + parts.LIMIT
@@ -398,25 +400,25 @@ class questions(Record):
 class gates(Record):
     """A gate, in the tables: an operator, and what may come next at a place of the automaton.
 
-    Of what Python reads, too, the place in the gate has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     #: ``STRICT``, ``NEXT`` or ``ANY``.
     operator = reads(0)
-    #: From where to where its candidates stand.
+    #: The range of its candidates.
     CANDIDATES: Final = 1
     candidates = reads(CANDIDATES)
     CANDIDATES_END: Final = 2
     candidates_end = reads(CANDIDATES_END)
-    #: What a run does that comes to it, and the program of what must hold then.
+    #: The actions of a run that arrives, and the program of its conditions then.
     actions, actions_end = reads(3), reads(4)
     code, code_end = reads(5), reads(6)
     #: The slots of its join key.
     keys, keys_end = reads(7), reads(8)
-    #: Of the ordering filter that alone decides, 1 for greater and -1 for less, 0 if there is none; the slot
-    #: and the column that it compares, and whether equal will do.
+    #: The ordering filter that alone decides: 1 for greater and -1 for less, 0 if there is none; the slot and
+    #: the column that it compares, and whether equality suffices.
     sign, slot, column, closed = reads(9), reads(10), reads(11), reads(12)
-    #: Which of all gates it is.
+    #: Its number among all gates.
     NUMBER: Final = 13
     number = reads(NUMBER)
     #: Whether some candidate gathers several events.
@@ -438,25 +440,25 @@ class candidates(Record):
     #: Of one that gathers several events, the unit, the GPM and the key are those of the first.
     unit = reads(0)
     gpm = reads(1)
-    #: Where the run goes on; 0: it is only a rival.
+    #: The place where the run continues; 0: it is only a rival.
     place = reads(2)
     rival = reads(3)
     number = reads(4)
     actions, actions_end = reads(5), reads(6)
     #: The columns of its GPM that have the gate's join key.
     keys = reads(7)
-    #: From where to where the parts stand of one that gathers.
+    #: The range of the parts, if it gathers.
     parts, parts_end = reads(8), reads(9)
-    #: What all of them together must meet.
+    #: The conditions on all parts together.
     code, code_end = reads(10), reads(11)
 
     SIZE: Final = 12
 
 
 class units(Record):
-    """A unit, in the tables: an atom's GPM inside some Kleenes, what it binds and what it must meet."""
+    """A unit, in the tables: an atom's GPM inside some Kleenes, its bindings and its conditions."""
 
-    #: From where to where there are pairs of a slot and the column it takes.
+    #: The range of pairs of a slot and the column it takes.
     binds, binds_end = reads(0), reads(1)
     code, code_end = reads(2), reads(3)
     #: The Kleene with as many solutions per iteration as the row, 0 for none.
@@ -464,7 +466,7 @@ class units(Record):
 
 
 class actions(Record):
-    """An action, in the tables: what a run does on its way to a place, for Kleenes, negations and WITHINs."""
+    """An action, in the tables: a step of a run on its way to a place, for Kleenes, negations and WITHINs."""
 
     kind = reads(0)
     #: A Kleene, a negation or a WITHIN.
@@ -474,7 +476,7 @@ class actions(Record):
 
     SIZE: Final = 3
 
-    # Kinds: a Kleene begins, goes on, ends; a negation forbids, waits, is decided; a WITHIN begins, ends.
+    # Kinds: a Kleene begins, continues, ends; a negation forbids, waits, is decided; a WITHIN begins, ends.
     ENTER: Final = 0
     AGAIN: Final = 1
     LEAVE: Final = 2
@@ -488,7 +490,7 @@ class actions(Record):
 class accepts(Record):
     """An accept, in the tables: a way for a run to end at a place.
 
-    Of what Python reads, too, the place in it has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     actions, actions_end = reads(0), reads(1)
@@ -510,7 +512,7 @@ class kleenes(Record):
 class chains(Record):
     """A chain, in the tables: the rows of a GPM that are kept, by the values of a key.
 
-    Of what Python reads, too, the place in it has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     GPM: Final = 0
@@ -519,19 +521,19 @@ class chains(Record):
     keys = reads(KEYS)
     KEYS_END: Final = 2
     keys_end = reads(KEYS_END)
-    #: What is kept of a row.
+    #: The columns kept of a row.
     columns, columns_end = reads(3), reads(4)
 
     SIZE: Final = 5
 
 
 class checks(Record):
-    """A check of a negation, in the tables: which rows are forbidden, and where they are looked for."""
+    """A check of a negation, in the tables: which rows are forbidden, and the chains to search."""
 
     unit = reads(0)
-    #: Whether a row that meets the unit is forbidden for sure.
+    #: Whether a row that meets the unit is surely forbidden.
     sure = reads(1)
-    #: The chain that has the rows by key, and the chain of all rows, where the key is not known.
+    #: The chain of the rows by key, and the chain of all rows, for an unknown key.
     chain, every = reads(2), reads(3)
     keys, keys_end = reads(4), reads(5)
 
@@ -539,9 +541,9 @@ class checks(Record):
 
 
 class places(Record):
-    """A place of the automaton, in the tables: how a run may end there, and the gates out of it.
+    """A place of the automaton, in the tables: how a run may end there, and the outgoing gates.
 
-    Of what Python reads, too, the place in it has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     ACCEPTS: Final = 0
@@ -554,5 +556,5 @@ class places(Record):
 
 @inlined
 def hold(m: Ints, node: int) -> None:
-    """One use of a node more."""
+    """Add one use of a node."""
     nodes.set_uses(m, node, nodes.uses(m, node) + 1)

@@ -1,4 +1,4 @@
-"""How much space the memory of a query's runs is given: little at first, more from sweep to sweep."""
+"""The room of the memory of a query's runs: little at first, more from sweep to sweep."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from spaseq.matching.nfa.memory import Capacity, RunMemory, fresh, memory, runs_
 from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.patterns.spectra.solutions import Solutions
 
-#: What a memory has space for at first: of many queries each has few runs. From sweep to sweep it grows, up
-#: to what makes sweeps rare wherever runs come and go.
+#: The initial room: each of many queries has few runs. From sweep to sweep it grows, up to a size at which
+#: sweeps are rare even if runs come and go.
 START: Final = Capacity(1 << 3, 1 << 3, 1 << 3, 1 << 3)
 ENOUGH: Final = Capacity(1 << 10, 1 << 10, 1 << 10, 1 << 10)
-#: So much a memory that was full in the middle of a batch has to spare, so that it is not soon full again.
+#: The spare room of a memory that was full in the middle of a batch, so that it is not soon full again.
 _SPARE: Final = 1 << 12
-#: A first batch of more events is given so much space at once: for what begins in it, up to so many that wait
-#: at the same time, and so many that are found.
+#: A first batch with more events gets room at once for the runs that begin in it, up to this many that wait
+#: at the same time, and this many findings.
 _LARGE: Final = 256
 _WAITING: Final = (1 << 9) - START.waits
 _FOUND: Final = 1 << 14
-#: The same of a query with partitions, of each of which something may wait and be found.
+#: The same for a query with partitions, each of which may have waits and findings.
 _APART: Final = 1 << 11
 _FOUND_APART: Final = 1 << 15
-#: At so many gates an event is waited for there.
+#: The assumed number of gates at which an event's runs wait, at most.
 _GATES: Final = 8
 
 
 @dataclass(slots=True)
 class Sizing:
-    """The space of one query's memories, one after the other.
+    """The room of one query's memories, one after the other.
 
-    ``floor``: what the next one has space for at least; ``begun``: how much may begin in the batch in hand,
-    if that is large; ``spare``: for at most so many events that are to come there is space already.
+    ``floor``: the least room of the next one; ``begun``: how many runs may begin in the current batch, if it
+    is large; ``spare``: there is room already for at most this many future events.
     """
 
     compiled: NfaTables
@@ -48,38 +48,41 @@ class Sizing:
     begun: int = 0
 
     def begin(self, events: int, solutions: Mapping[str, Solutions]) -> None:
-        """A batch of so many events begins."""
+        """Begin a batch of this many events."""
         first = {name for gate in self.compiled.analysis.start.gates for name in gate.gpms}
         large = events > _LARGE
         self.begun = sum(len(solutions[name]) for name in first if name in solutions) if large else 0
 
     def first(self, apart: bool) -> RunMemory:
-        """The first memory: of a large batch with space for what begins, not to grow a sweep at a time.
+        """Return the first memory: for a large batch with room for all that begins, instead of growing a
+        sweep at a time.
 
         ``apart``: whether the query has partitions.
         """
         room = self.floor
         if self.begun and room is START:
-            # Most of what begins ends soon, and what is found stays there until the batch is done.
+            # Most runs end soon, and findings stay until the batch is done.
             most_of = (_APART, _FOUND_APART) if apart else (_WAITING, _FOUND)
             few, most = (self._wider(START, min(self.begun, some), 0) for some in most_of)
-            # Scratch space is less than half of what runs take: it needs no more than is left free anyway.
+            # Scratch space is less than half of the runs' memory: what is left free suffices for it.
             room = self._within(START, few._replace(nodes=most.nodes, found=most.found), scratch=0)
         return memory(self.compiled, room, self.budget)
 
     def found_many(self) -> bool:
-        """What was found had no space: whether the next memory is to have more of it."""
+        """Note that findings had no room: return whether the next memory is to have more of it."""
         is_small = self.floor.found < ENOUGH.found
         if is_small:
             self.floor = self.floor._replace(found=ENOUGH.found)
         return is_small
 
     def grow(self) -> None:
-        """The next time comes later: a memory has more space than the last one, up to ``ENOUGH``."""
+        """Grow: the next memory has more room than the last one, up to ``ENOUGH``, so that sweeps become
+        rarer.
+        """
         self.floor = Capacity(*(min(4 * now, enough) for now, enough in zip(self.floor, ENOUGH, strict=True)))
 
     def with_spare(self, room: Capacity, left: int, events: int, of: RunMemory) -> Capacity:
-        """More space for what the rest of a batch may need, as long as that does not come near a limit.
+        """Return more room, for the rest of a batch, as long as that does not come near a limit.
 
         ``left``: how many of its ``events`` are left.
         """
@@ -87,14 +90,14 @@ class Sizing:
         return self._within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
 
     def _wider(self, room: Capacity, spare: int, found: int) -> Capacity:
-        # An event may be waited for at many gates, those of many queries that begin alike.
+        # An event's runs may wait at many gates, those of many queries with a common prefix.
         waits = room.waits + spare * min(int(self.compiled.tables[v.MOST_GATES]), _GATES)
-        # What is found holds a node, as what waits does.
+        # A finding holds a node, like a wait.
         found = max(spare, found)
         return Capacity(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
 
     def _within(self, room: Capacity, wide: Capacity, scratch: int) -> Capacity:
-        """The wider of two, unless that comes near a limit; ``scratch``: so many bytes are needed besides."""
+        """Return the wider of two rooms, unless that comes near a limit; ``scratch``: further bytes."""
         limit = self.budget.limits.query_bytes
         if limit is None:
             return wide
@@ -102,24 +105,25 @@ class Sizing:
         return wide if 2 * size < limit else room
 
 
-# Memory that was swept, for the next one: what the system gives anew takes long to be touched first.
+# Swept memory for reuse: new memory from the system is slow to touch first.
 
 Ints = npt.NDArray[np.int64]
 
-#: Integers of a memory that is worth it, and of one that would take longer to be made zeros again than what
-#: is used of it takes to be touched.
+#: The sizes of a memory worth reusing, in integers: above, clearing all would take longer than touching the
+#: used part of a new one.
 _WORTH: Final = range(1 << 17, 1 << 25)
-#: The next one may need more than this one; and one that is so many times as large as is needed goes back.
+#: The next one may need more than this one; and one that is this many times larger than needed is released.
 _WIDER: Final = 1.5
 _TOO_WIDE: Final = 8
-#: Both are such a part of the bytes that a query may take, at most, since only one of them is counted.
+#: Both take at most this share of the bytes of a query, since only one of them is counted.
 _OF_LIMIT: Final = 1 / 4
 
 
 class Turns:
-    """Two memories of a query, of which one is in use.
+    """Two memories of a query, used in turn.
 
-    While memory came from the system, some sweeps took fifty times as long as others: a window's events.
+    With new memory from the system, some sweeps took fifty times as long as others: as long as a window's
+    events.
     """
 
     def __init__(self, compiled: NfaTables, budget: Budget) -> None:
@@ -127,12 +131,12 @@ class Turns:
         self._spare: Ints | None = None
 
     def empty(self, room: Capacity, like: RunMemory) -> RunMemory:
-        """An empty memory with so much space, and the progress of another one; see ``memory``.
+        """Return an empty memory of this size, with the progress of another one; see ``memory``.
 
-        That one is in use until the next call.
+        The other one is in use until the next call.
         """
         in_use = _whole(like.ints)
-        # Whoever was interrupted before may still use what was to be used next.
+        # After an interrupt, the spare memory may still be in use.
         spare, self._spare = None if self._spare is in_use else self._spare, None
 
         def allocate(size: int) -> tuple[Ints, bool]:
@@ -151,5 +155,5 @@ class Turns:
 
 
 def _whole(ints: Ints) -> Ints:
-    """The array that some integers are the first ones of."""
+    """Return the array of which some integers are the beginning."""
     return ints if ints.base is None else ints.base

@@ -1,4 +1,4 @@
-"""Matches that wait for the end of a window: in what order they are delivered, and which events are open."""
+"""Matches that wait for the end of a window: their order of delivery, and which windows are open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Ended(NamedTuple):
-    """A run that the kernel found: how it went and ended, and whether it waited for that."""
+    """A run of the kernel: its events, how it ended, and whether it waited."""
 
     path: Path
     accept: int
@@ -36,22 +36,22 @@ class Open:
         self._now = 0
 
     def add(self, axis: Ints, times: Ints) -> None:
-        """Takes the events of a batch: their places on the axis, and their times."""
+        """Add the events of a batch: their places on the axis, and their times."""
         self._batches.append((axis, times))
         self.advance(int(axis[-1]))
 
     def advance(self, now: int) -> None:
-        """Time has come to a place on the axis."""
+        """Advance to a place on the axis."""
         self._now = max(self._now, now) if self._batches else now
         while self._batches and self._now - int(self._batches[0][0][-1]) > self._limit:
             self._batches.popleft()
 
     def close(self) -> None:
-        """No event will come: all windows end."""
+        """End all windows, as no event will come."""
         self._batches.clear()
 
     def since(self, time: int) -> int:
-        """The time of the first event that is open, if that is before ``time``."""
+        """Return the time of the first event with an open window, if that is before ``time``."""
         for axis, times in self._batches:
             first = int(np.searchsorted(axis, max(EARLIEST, self._now - self._limit)))
             if first < len(times):
@@ -60,14 +60,15 @@ class Open:
 
 
 def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
-    """What a kernel found (a row each), in the order of delivery; their EVENT becomes one of its groups.
+    """Return a kernel's findings (a row each) in the order of delivery; their EVENT becomes one of its
+    groups.
 
-    ``last`` says where the last event of each stands among all. What an event lets wait no longer comes
-    before what it completes, as it became due, then by partition, then by last event.
+    ``last``: the place of each one's last event among all. Matches that an event makes due come before those
+    it completes, by due place, then by partition, then by last event.
     """
     places = {event: i for i, event in enumerate(sorted(set(last)))}
     by_event = np.array([places[event] for event in last], dtype=np.int64)
-    # What an event completes has one last event; its partitions are in order.
+    # Matches completed by an event have it as last event; its partitions are in order.
     by_event[rows[:, findings.RANK] == findings.LAST] = 0
     keys = (findings.RANK, findings.DUE, findings.TURN)
     order = np.lexsort((by_event, *(rows[:, key] for key in keys)))
@@ -81,7 +82,7 @@ def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
 
 
 class Certain:
-    """The matches that did not wait: one that waited and has the same events is the same match."""
+    """The matches that did not wait: a waiting one with the same events is the same match."""
 
     def __init__(self, compiled: NfaTables, replay: RunReplay, limit: int) -> None:
         self._candidates = compiled.candidates
@@ -91,13 +92,13 @@ class Certain:
         self._before = BEGINNING
 
     def repeated(self, runs: Sequence[Ended], now: int) -> list[bool]:
-        """Which of the runs repeat a certain match; ``now`` is the place on the axis to which they belong."""
+        """Return which of the runs repeat a certain match; ``now``: their place on the axis."""
         chosen = [self._chosen(run) for run in runs]
         for run, events in zip(runs, chosen, strict=True):
             if not run.waited:
                 self._runs[events] = now, run.path, run.accept
         out = [run.waited and self._is_certain(run, events) for run, events in zip(runs, chosen, strict=True)]
-        # What was found before may wait up to here.
+        # Earlier findings may wait up to here.
         gone = [events for events, (then, *_) in self._runs.items() if self._before - then > self._limit]
         for events in gone:
             del self._runs[events]

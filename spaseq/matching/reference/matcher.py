@@ -12,19 +12,19 @@ from spaseq.matching.search.conditions import Events, Partial
 from spaseq.matching.search.prospects import Prospects, horizon
 from spaseq.matching.search.search import SequenceSearch, found_of
 
-# AFTER MATCH SKIP: of the matches of one first event the preferred one, and where the next may begin.
+# AFTER MATCH SKIP: the preferred match of each first event, and where the next one may begin.
 
 
 class Skipping:
-    """Takes the first events in order (semantics, section 6). One for each partition."""
+    """Processes the first events in order (semantics, section 6). One for each partition."""
 
     def __init__(self, skip: Skip, context: Context) -> None:
         self._skip = skip
         self._context = context
-        # Where a match may begin, and whether only behind it.
+        # Where the next match may begin, and whether only after it.
         self._resume: tuple[Order, bool] | None = None
         self._done: set[Order] = set()
-        #: The first events that had a match or a hope of one, when one before them was not decided yet.
+        #: First events that had a match or a possible one while an earlier first event was undecided.
         self.undecided: frozenset[Order] = frozenset()
 
     def certain(
@@ -33,14 +33,14 @@ class Skipping:
         open_: Sequence[Partial] = (),
         preceded: Callable[[Partial], bool] = lambda _: False,
     ) -> list[Partial]:
-        """The matches that are certain now, in the order of their first events.
+        """Return the matches that are certain now, in the order of their first events.
 
-        ``open_`` are the ways on which a match may still come, and the complete matches that may go;
-        ``preceded`` says whether an event may still come that stands before a match.
+        ``open_`` are partial matches that may still complete, and complete matches that may be withdrawn;
+        ``preceded``: whether an event may still come before a match's first one.
         """
         out = []
         undecided: list[Order] = []
-        # Where the next match begins depends on all first events before it.
+        # The beginning of the next match depends on all first events before it.
         in_turn = self._skip.mode is not SkipMode.TO_NEXT_EVENT
         for first in sorted({self._first(m) for m in (*complete, *open_)}):
             if not self._may_begin(first):
@@ -90,7 +90,7 @@ class Skipping:
                 self._resume = _behind(max(chosen, default=first), first)
 
     def forget(self, oldest: Iterable[Order]) -> None:
-        """Only these may still be first events."""
+        """Forget first events other than these."""
         self._done &= set(oldest)
 
 
@@ -106,9 +106,10 @@ def _key(m: Partial) -> tuple[object, ...]:
 
 
 def matches(pattern: SequencePattern, context: Context, window: StreamWindow, events: Events) -> list[Found]:
-    """All matches among ``events``, given in processing order, each once; in order of their last event.
+    """Return all matches among ``events``, given in processing order, each once; in order of their last
+    event.
 
-    Includes those that wait for the end of their window: all windows are taken as ended.
+    Includes matches that wait for the end of their window: all windows are taken as ended.
     """
     search = SequenceSearch(pattern, context, window, events)
     partials = [m for m in search.partials() if not search.broken(m)]
@@ -119,7 +120,7 @@ def matches(pattern: SequencePattern, context: Context, window: StreamWindow, ev
 
 
 class Reference:
-    """Searches its whole window again at every event, and each time that more of the time has passed."""
+    """Searches its whole window again at every event, and whenever time advances."""
 
     def __init__(self, pattern: SequencePattern, context: Context, window: StreamWindow) -> None:
         self._pattern, self._context, self._window = pattern, context, window
@@ -130,12 +131,12 @@ class Reference:
         skip = pattern.query.skip
         self._ended: int | None = None
         self._skipping = None if skip is None else Skipping(skip, context)
-        #: The streams on which a match may begin, at most.
+        #: At most, the streams on which a match may begin.
         self._streams = {context.stream_id(name) for gpm in pattern.gpms.values() for name in gpm.streams}
 
     @property
     def kept(self) -> tuple[int, int]:
-        """See ``PartitionMatcher.kept``; nothing is kept but events and what waits."""
+        """Events and waiting matches only; see ``PartitionMatcher.kept``."""
         return len(self._waiting), 0
 
     def drop(self) -> None:
@@ -162,7 +163,7 @@ class Reference:
         return self._certain(at, time) if self._skipping is None else self._preferred(at, time)
 
     def _certain(self, at: int, time: int) -> list[Found]:
-        """The waiting matches that nothing can withdraw any more, see ``advance``."""
+        """Return the waiting matches that can no longer be withdrawn, see ``advance``."""
         search = Prospects(self._pattern, self._context, self._window, self._events, self._horizon(at, time))
         self._waiting = [m for m in self._waiting if not search.broken(m)]
         certain = [m for m in self._waiting if not search.open(m)]
@@ -170,7 +171,7 @@ class Reference:
         return self._emit(certain)
 
     def _preferred(self, at: int, time: int) -> list[Found]:
-        """The preferred matches that are certain, see ``advance``."""
+        """Return the preferred matches that are certain, see ``advance``."""
         assert self._skipping is not None
         horizon, order = self._horizon(at, time), self._context.order
         search = Prospects(self._pattern, self._context, self._window, self._events, horizon)
@@ -188,7 +189,9 @@ class Reference:
         return [found_of(m) for m in self._skipping.certain(complete, open_, preceded)]
 
     def _begins_now(self, m: Partial) -> bool:
-        """Whether nothing was decided of a match's first event when the preferred ones were looked for."""
+        """Return whether a match's first event was undecided when the preferred matches were last
+        determined.
+        """
         first = self._first(m)
         if self._ended is None or self._window.closing(first) > self._ended:
             return True
@@ -207,7 +210,7 @@ class Reference:
         return sorted(new, key=lambda found: found.last.position)
 
     def _forget(self, now: Occurrence) -> None:
-        """Drops events that no match can see any more."""
+        """Forget the events that are too old for any match."""
         at = self._window.measure(now)
         firsts = [now]
         if self._skipping is not None:
@@ -215,7 +218,7 @@ class Reference:
             firsts += [e for e in self._events if self._context.order(e.stamp) in undecided]
         oldest = min(self._window.opening(first, first) for first in firsts)
         if self._skipping is not None and self._window.sliding:
-            # What a preferred match that still waits may look at: until an event is beyond its window. Of
+            # Events that a waiting preferred match may need: until an event is beyond its window. Of
             # simultaneous events its first one, by their streams, may be the last that came.
             oldest -= self._window.size + 1
         for m in self._waiting:

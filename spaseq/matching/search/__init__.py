@@ -1,8 +1,8 @@
-"""Every way to choose events for a sequence, as sections 4 and 5 of the semantics page say it.
+"""Every way to choose events for a sequence, as in sections 4 and 5 of the semantics page.
 
-A ``SequenceSearch`` looks at all its events for each question. Nothing is indexed or kept in between.
-``reference`` searches its whole window at every event. Other matchers ask about a few events, where their
-tables cannot answer exactly. Open ``search.py`` first.
+A ``SequenceSearch`` reads all its events for each question. Nothing is indexed or kept between two questions.
+``reference`` searches its whole window at every event. Other matchers search a few events, where their tables
+cannot decide exactly. Open ``search.py`` first.
 """
 
 from spaseq.matching.search.conditions import Entry, Events, Join, Leading, Mark, Partial, follow

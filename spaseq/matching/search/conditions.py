@@ -1,4 +1,4 @@
-"""What a search has in hand, and whether it may go on with an event, or with what is absent (section 4)."""
+"""Partial matches of a search, and the conditions of section 4 for extending them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Choice, Occurrence, StreamWindow
 
-# What a search has in hand: a match so far, how it got there, and what is still to be asked of it.
+# The partial matches of a search: events so far, how they were reached, and what is undecided.
 
 Events = Sequence[Occurrence]
 
@@ -37,7 +37,7 @@ class Entry:
     """How an element is reached: the operator before it, and what else that operator must not skip.
 
     ``operator`` is None for the first element of the sequence. ``beside`` are the other sides of the ``|``s
-    around it, each with the partial match that stands before it.
+    around it, each with the partial match before it.
     """
 
     operator: Strategy | None
@@ -50,7 +50,7 @@ FREE = Entry(None)
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The other operands of an ``ALL`` that ends: their events, and the rows of all."""
+    """The other operands of a completed ``ALL``: their events, and the rows of all."""
 
     events: tuple[Choice, ...]
     rows: Rows
@@ -58,10 +58,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An X that is absent, of ``X?`` or ``!X``: asked when the next element is there.
+    """An absent X, of ``X?`` or ``!X``: decided when the next element is there.
 
-    ``at`` is the match before it, ``entry`` how X would have been reached; ``steps`` are what Kleenes and
-    ``ALL``s did to the match since.
+    ``at`` is the match before it, ``entry`` how X would have been reached; ``steps`` are the steps of Kleenes
+    and ``ALL``s since.
     """
 
     node: Absent | Maybe
@@ -72,7 +72,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """A mark before everything else, which its match's window bounds: asked when the match is complete.
+    """A mark before the first element, which its match's window bounds: decided when the match is complete.
 
     ``node`` is the element that followed it, after the operator ``operator``.
     """
@@ -88,9 +88,9 @@ class Leading:
 class Partial:
     """A match so far. ``inside`` are the Kleenes in progress, ``pool`` the events it chooses from.
 
-    ``starts`` is what its first event must not have skipped after ``;`` (as ``Entry.beside``; None before
-    there is one). ``loose`` leaves out what depends on other operands of an ``ALL``: its filters, ``;``,
-    marks. ``key`` are its choices from the start, smaller ones preferred (AFTER MATCH SKIP).
+    ``starts``: what ``;`` before its first event must not have skipped (as ``Entry.beside``; None before the
+    first event). ``loose`` ignores what depends on other operands of an ``ALL``: its filters, ``;``, marks.
+    ``key`` are its choices from the start, smaller ones preferred (AFTER MATCH SKIP).
     """
 
     events: tuple[Choice, ...]
@@ -108,12 +108,12 @@ class Partial:
         return tuple(event for _, event in self.events)
 
     def since(self, earlier: Partial) -> Events:
-        """The events that it has chosen and an earlier one has not."""
+        """Return the events that this match has chosen and an earlier one has not."""
         return self.chosen[len(earlier.events) :]
 
 
 def follow(earlier: Iterable[Occurrence], later: Events) -> bool:
-    """Whether each of ``earlier`` precedes each of ``later``."""
+    """Return whether each of ``earlier`` precedes each of ``later``."""
     for e in earlier:
         for f in later:
             if not precedes(e.stamp, f.stamp):
@@ -121,14 +121,14 @@ def follow(earlier: Iterable[Occurrence], later: Events) -> bool:
     return True
 
 
-# Whether a match may go on with an event, and whether what is absent from it is absent (section 4).
+# Whether an event may extend a match, and whether absent elements are absent (section 4).
 
-#: What an element may begin with: units, each in the partial match that stands before it.
+#: What an element may begin with: units, each with the partial match before it.
 Start = tuple[tuple[Node, Partial], ...]
 
 
 def whole(unit: Node) -> Node:
-    """A unit with all sides of its ``|``s, also those that are not taken here."""
+    """Return a unit with all sides of its ``|``s, also sides not taken here."""
     match unit:
         case Both(operands=operands):
             return replace(unit, operands=tuple(map(whole, operands)))
@@ -139,7 +139,7 @@ def whole(unit: Node) -> Node:
 
 
 class Conditions(ABC):
-    """The questions that a search asks of all events."""
+    """The conditions of a search, evaluated over all its events."""
 
     def __init__(self, context: Context, window: StreamWindow, events: Events) -> None:
         self._context = context
@@ -166,31 +166,31 @@ class Conditions(ABC):
                     yield replace(m, events=(*m.events, (node.gpm, event)), rows=rows, key=key)
 
     def _joined(self, parts: Sequence[Partial], node: Both, m: Partial) -> Rows:
-        """The rows of an ``&``, after those of its operands."""
+        """Return the rows of an ``&``, given those of its operands."""
         return self._context.join([part.rows for part in parts], node, m.inside, m.loose)
 
     def _rows_of(self, node: AnyOrder, m: Partial, parts: Sequence[Partial], strictly: bool) -> Rows:
-        """The rows of an ``ALL``. ``strictly``: its operands were found in each other's context."""
+        """Return the rows of an ``ALL``. ``strictly``: its operands were matched in each other's context."""
         found = [part.rows for part in parts]
         if strictly:
             return self._context.join([self._context.common(found)], node, m.inside)
         return self._context.join(found, node, m.inside, True)
 
     def _apart(self, new: Events) -> bool:
-        """Whether the operands of an ``ALL`` chose some events, and distinct ones."""
+        """Return whether the operands of an ``ALL`` chose distinct events, at least one each."""
         return len({event.stamp for event in new}) == len(new)
 
     def _strictly(self, m: Partial, new: Events) -> bool:
-        """Whether the operands of an ``ALL`` are to be matched again in the context of each other."""
+        """Return whether the operands of an ``ALL`` must be matched again in each other's context."""
         return not m.loose and bool(new)
 
     def _complete(self, m: Partial) -> Rows:
         return self._context.complete(m.rows)
 
-    # --- going on -----------------------------------------------------------------------------
+    # --- extending ---------------------------------------------------------------------------------
 
     def _admits(self, m: Partial, new: Events, entry: Entry, starts: Start) -> bool:
-        """Whether ``m`` may go on with these events: order, window, and the operator's condition.
+        """Return whether these events may extend ``m``: order, window, and the operator's condition.
 
         ``starts``: the elements that ``;`` must not skip, any of them.
         """
@@ -204,14 +204,14 @@ class Conditions(ABC):
             return not self._between(m, new)
         if entry.operator is Strategy.NEXT and not m.loose:
             between = self._between(m, new)
-            # What is optional in the other sides of a `|` may be there or not, whichever lets this pass.
+            # Optional parts of the other sides of a `|` may be present or not, whichever makes this true.
             return all(
                 any(not self._skips(way, between) for way in self._ways(node, at)) for node, at in starts
             )
         return True
 
     def _skips(self, start: Start, between: Events) -> bool:
-        """Whether something between is relevant for what an element may begin with."""
+        """Return whether an event in between is relevant for what an element may begin with."""
         return any(self._relevant(whole(unit), at, between) for unit, at in start)
 
     def _between(self, m: Partial, new: Events) -> Events:
@@ -219,11 +219,13 @@ class Conditions(ABC):
         return [g for g in self._events if follow([g], new) and follow(before, [g])]
 
     def _relevant(self, unit: Node, at: Partial, among: Events) -> bool:
-        """Whether one of some events is relevant for a unit, in the context of a match."""
+        """Return whether one of some events is relevant for a unit, in the context of a match."""
         return any(True for _ in self._unit(unit, replace(at, pool=among)))
 
     def _ways(self, node: Node, m: Partial) -> list[Start]:
-        """What an element may begin with, by which of its optional parts are there; () if it has no event."""
+        """Return the units an element may begin with, for each choice of its optional parts; ()
+        for no event.
+        """
         match node:
             case Atom() | Both():
                 return [((node, m),)]
@@ -255,7 +257,7 @@ class Conditions(ABC):
     # --- what is absent -----------------------------------------------------------------------
 
     def broken(self, m: Partial) -> bool:
-        """Whether in a match's window something is there that it says is absent at its beginning or end."""
+        """Return whether a match's window contains what must be absent at its beginning or end."""
         chosen = sorted(m.chosen, key=lambda event: (event.time, event.position))
         opening = self._window.opening(chosen[0], chosen[-1])
         closing = self._window.closing(chosen[0])
@@ -265,7 +267,7 @@ class Conditions(ABC):
         )
 
     def _was_there(self, leading: Leading, seen: Events) -> bool:
-        """The same of the beginning."""
+        """Return whether it was there at the beginning."""
         mark, new = leading.mark, leading.after.since(leading.before)
         if isinstance(mark.node, Maybe):
             wanted = leading.after.events[len(leading.before.events) :]
@@ -279,7 +281,7 @@ class Conditions(ABC):
         return self._bars(mark, gap, leading.after)
 
     def _is_there(self, mark: Mark, m: Partial, seen: Events) -> bool:
-        """The same of the end."""
+        """Return whether it is there at the end."""
         if isinstance(mark.node, Absent):
             return self._bars(mark, self._gap(mark, seen), m)
         before = replace(mark.at, pool=seen)
@@ -288,7 +290,7 @@ class Conditions(ABC):
     def _respected(
         self, mark: Mark, operator: Strategy | None, node: Node, before: Partial, after: Partial
     ) -> bool:
-        """Whether what is absent before an element is absent: the element took ``before`` to ``after``."""
+        """Return whether a marked X is absent before an element that extended ``before`` to ``after``."""
         new = after.since(before)
         if isinstance(mark.node, Absent):
             return not self._bars(mark, self._gap(mark, [g for g in self._events if follow([g], new)]), after)
@@ -296,7 +298,7 @@ class Conditions(ABC):
         return not self._could(mark, operator, node, after.events[len(before.events) :], self._events)
 
     def _gap(self, mark: Mark, among: Events) -> Events:
-        """The events that a negation looks at, of those before what follows it."""
+        """Return the events that a negation is about, among those before the next element."""
         assert isinstance(mark.node, Absent)
         before = mark.at.chosen
         gap = [g for g in among if follow(before, [g])]
@@ -308,9 +310,10 @@ class Conditions(ABC):
         return gap
 
     def _bars(self, mark: Mark, gap: Events, after: Partial) -> bool:
-        """Whether one of some events is relevant for a negated element, in the context of all around it.
+        """Return whether one of some events is relevant for a negated element, in the context of all around
+        it.
 
-        For a group it is if it is for one of the group's GPMs (or conjunctions as a whole).
+        For a group, it is if it is relevant for one of the group's GPMs (or conjunctions as a whole).
         """
         assert isinstance(mark.node, Absent)
         if not gap:
@@ -323,7 +326,9 @@ class Conditions(ABC):
     def _could(
         self, mark: Mark, operator: Strategy | None, node: Node, wanted: Sequence[Choice], among: Events
     ) -> bool:
-        """Whether there is an X between a match and what the next element chose: the same events per GPM."""
+        """Return whether there is an X between a match and the choices of the next element: the same events
+        per GPM.
+        """
         new = [event for _, event in wanted]
         before = replace(mark.at, pool=among)
         for x in self._missing(mark, before):
@@ -335,7 +340,7 @@ class Conditions(ABC):
         return False
 
     def _missing(self, mark: Mark, before: Partial) -> Iterator[Partial]:
-        """The matches of an X? that would stand where it is absent."""
+        """Yield the matches of an X? where it is absent."""
         assert isinstance(mark.node, Maybe)
         for reading in mark.node.readings or (mark.node.element,):
             for x in self._element(reading, replace(before, marks=()), mark.entry, None):
@@ -343,7 +348,7 @@ class Conditions(ABC):
                     yield x
 
     def _replay(self, m: Partial, mark: Mark) -> Partial:
-        """What happened since a mark, after a match that has its X."""
+        """Repeat the steps since a mark, after a match that has its X."""
         for step in mark.steps:
             match step:
                 case Join(events, rows):

@@ -1,8 +1,8 @@
-"""What may still come: a search that also chooses events that have not happened yet.
+"""Prospects: a search that also chooses future events.
 
-A match waits as long as there is a way on that may withdraw it (``X?`` or ``!X`` at its end), or one that
-AFTER MATCH SKIP prefers. Such a way is any for which there is time left, and which no event in between
-has closed; whatever a GPM may ask of events to come, on whatever stream, one may have it.
+A match waits as long as there is a continuation that may withdraw it (``X?`` or ``!X`` at its end), or one
+that AFTER MATCH SKIP prefers. A continuation is possible if there is time left for it and no event in between
+has excluded it. Future events may meet any condition of a GPM, on any stream.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _COMING = 1 << 62
 
 
 def horizon(context: Context, window: StreamWindow, newest: Occurrence, at: int, time: int) -> Events:
-    """The first events that may come: those of each stream, when all up to ``at`` on the window's axis is
-    known to be there, and all before ``time``.
+    """Return the first events that may come on each stream, as all others have come.
 
-    And later ones, for what must come after something that is simultaneous with the first of them.
+    That is: all up to ``at`` on the window's axis, and all before ``time``. Also returns later ones, for
+    elements after something simultaneous with the first.
     """
-    # A window that counts is known to have ended by an event beyond it.
+    # An event beyond a window of EVENTS shows that it has ended.
     position = max(newest.position, at + 1) if window.counted else newest.position
     time = max(newest.time, time)
     return [
@@ -51,12 +51,12 @@ def horizon(context: Context, window: StreamWindow, newest: Occurrence, at: int,
 
 
 def coming(event: Occurrence) -> bool:
-    """Whether an event has not happened yet."""
+    """Return whether an event is a future one."""
     return event.stamp.n == _COMING
 
 
 class Prospects(SequenceSearch):
-    """A search among events, and those of a ``horizon``."""
+    """A search among events, and the future ones of a ``horizon``."""
 
     def __init__(
         self,
@@ -73,22 +73,22 @@ class Prospects(SequenceSearch):
         self._of = {name: frozenset(map(context.stream_id, g.streams)) for name, g in pattern.gpms.items()}
 
     def prospects(self) -> Iterator[Partial]:
-        """Ways that have begun, and of which some events are still to come."""
+        """Yield the partial matches that need future events."""
         for m in self.partials([*self._events, *self._horizon]):
             if len(set(map(coming, m.chosen))) == 2 and not self._over(m):
                 yield m
 
     def _over(self, m: Partial) -> bool:
-        """Whether what is there at the beginning of its window ends a way already."""
+        """Return whether what is at the beginning of its window excludes a partial match already."""
         known = [leading for leading in m.leading if not any(map(coming, leading.after.chosen))]
         if self._window.sliding or not known:
-            return False  # a later end lets the window begin later, too
+            return False  # a later end makes the window begin later, too
         opening = self._window.opening(m.chosen[0], m.chosen[0])
         seen = [e for e in self._events if self._window.measure(e) >= opening]
         return any(self._was_there(leading, seen) for leading in known)
 
     def open(self, m: Partial) -> bool:
-        """Whether something may still come that a complete match says is absent at its end."""
+        """Return whether what must be absent at a complete match's end may still come."""
         first = min(m.chosen, key=lambda event: (event.time, event.position))
         closing = self._window.closing(first)
         soon = [e for e in self._horizon if self._window.measure(e) <= closing]
@@ -102,7 +102,7 @@ class Prospects(SequenceSearch):
                 return True
         return False
 
-    # --- what an event to come changes --------------------------------------------------------
+    # --- future events ----------------------------------------------------------------------------
 
     def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
         past = [event for event in m.chosen if not coming(event)]
@@ -110,7 +110,7 @@ class Prospects(SequenceSearch):
             yield from super()._atom(node, m)
         of = self._of[node.gpm]
         soon = [e for e in m.pool if coming(e) and e.stamp.stream in of and follow(past, [e])]
-        # After one that is to come, any later one will do.
+        # After a future event, any later one will do.
         for event in soon if len(past) == len(m.chosen) else soon[:1]:
             key = (*m.key, self._context.order(event.stamp))
             yield replace(m, events=(*m.events, (node.gpm, event)), key=key)
@@ -134,7 +134,7 @@ class Prospects(SequenceSearch):
     def _leave(self, m: Partial, node: Kleene) -> Partial:
         if not any(map(coming, m.chosen)):
             return super()._leave(m, node)
-        # A filter of WHERE may hold for what is to come.
+        # A filter of WHERE may hold for future events.
         inside = m.inside[:-1]
         return replace(self._step(m, Leave(node.id, node.minimum, inside)), inside=inside)
 
@@ -163,7 +163,7 @@ class Prospects(SequenceSearch):
         return super()._respected(mark, operator, node, before, after)
 
     def _depends(self, mark: Mark) -> bool:
-        """Whether what bars a match depends on values that the match has not got yet."""
+        """Return whether a mark's condition depends on values of future events."""
         gpms = {a.gpm for unit in units(mark.node.element) for a in atoms(unit)}
         bound = [row.binding.keys() for row in mark.at.rows]
         later = {v for name in self._positive for v in self._parts[name].variables}
@@ -175,5 +175,5 @@ class Prospects(SequenceSearch):
 
 
 def atoms(node: Node) -> Iterator[Atom]:
-    """The GPMs in a node."""
+    """Yield the GPMs in a node."""
     return (inner for inner in walk(node) if isinstance(inner, Atom))

@@ -39,12 +39,12 @@ from spaseq.matching.search.conditions import (
 
 
 def found_of(m: Partial) -> Found:
-    """A complete match, its events in order."""
+    """Return a complete match, its events in order."""
     return Found(tuple(sorted(m.events, key=lambda choice: choice[1].position)), m.rows)
 
 
 class SequenceSearch(Conditions):
-    """Tries everything: ``partials`` are the matches among some events, but for what ``broken`` tells."""
+    """Tries everything: ``partials`` are the matches among some events, unless ``broken``."""
 
     def __init__(
         self, pattern: SequencePattern, context: Context, window: StreamWindow, events: Events
@@ -53,9 +53,9 @@ class SequenceSearch(Conditions):
         self._root = pattern.root
 
     def partials(self, pool: Events | None = None) -> Iterator[Partial]:
-        """Complete matches of events of ``pool`` (all events, unless given).
+        """Yield the complete matches of events of ``pool`` (by default all events).
 
-        What stands at their beginning and end, which windows bound, is not asked yet: see ``broken``.
+        Absences at their beginning and end, which windows bound, are not tested: see ``broken``.
         """
         start = Partial((), self._context.start, self._events if pool is None else pool)
         for m in self._element(self._root, start, FREE, None):
@@ -66,9 +66,9 @@ class SequenceSearch(Conditions):
     # --- elements -----------------------------------------------------------------------------
 
     def _element(self, node: Node, m: Partial, entry: Entry, operator: Strategy | None) -> Iterator[Partial]:
-        """Extends ``m`` by a match of ``node``, and decides the marks that waited for it.
+        """Extend ``m`` by a match of ``node``, and decide the marks that waited for it.
 
-        ``operator`` stands right before the element; ``entry`` may be that of a group which it begins.
+        ``operator`` is right before the element; ``entry`` may be that of a group which it begins.
         """
         for t in self._node(node, replace(m, marks=()), entry):
             if len(t.events) == len(m.events):
@@ -117,7 +117,9 @@ class SequenceSearch(Conditions):
                 yield from self._iterate(node, 1, entered, entry, entry.operator)
 
     def _chain(self, node: Chain, i: int, begin: Partial, m: Partial, entry: Entry) -> Iterator[Partial]:
-        """Items from the i-th on. Its first event is reached by the operator before the group."""
+        """Yield the matches of items from the i-th on. The operator before the group leads to its first
+        event.
+        """
         if i == len(node.items):
             yield m
             return
@@ -145,7 +147,7 @@ class SequenceSearch(Conditions):
                 yield from self._iterate(node, count + 1, again, Entry(node.strategy), node.strategy)
 
     def _goes_on(self, node: Kleene, count: int, before: Partial, after: Partial) -> bool:
-        """Whether there may be another iteration."""
+        """Return whether there may be another iteration."""
         return len(after.events) > len(before.events) and (node.maximum is None or count < node.maximum)
 
     def _leave(self, m: Partial, node: Kleene) -> Partial:
@@ -155,13 +157,15 @@ class SequenceSearch(Conditions):
 
     @staticmethod
     def _step(m: Partial, step: Enter | Again | Leave | Join) -> Partial:
-        """Remembers for what is absent what has happened since."""
+        """Record a step since the marks, for their decision."""
         return replace(m, marks=tuple(replace(mark, steps=(*mark.steps, step)) for mark in m.marks))
 
-    # --- several at once ----------------------------------------------------------------------
+    # --- several events --------------------------------------------------------------------------
 
     def _unit(self, unit: Node, m: Partial) -> Iterator[Partial]:
-        """``m`` and an event of its pool that is relevant for a GPM, or simultaneous ones for an ``&``."""
+        """Extend ``m`` by an event of its pool that is relevant for a GPM, or simultaneous ones
+        for an ``&``.
+        """
         match unit:
             case Atom():
                 yield from self._atom(unit, m)
@@ -182,10 +186,10 @@ class SequenceSearch(Conditions):
                 raise TypeError(f"{type(unit).__name__} is not matched at one time")
 
     def _any_order(self, node: AnyOrder, m: Partial, entry: Entry) -> Iterator[Partial]:
-        """One match of each operand, of distinct events, each under its own operators.
+        """Yield one match of each operand, of distinct events, each under its own operators.
 
-        They are first found loosely; then each must be a match in the context of all the others, since
-        the filters of one may need what another one binds, in whatever order they occur.
+        They are first found loosely; then each must be a match in the context of all the others, since the
+        filters of one may need variables of another, in any order of events.
         """
         rows = self._context.mark(m.rows)
         marked = replace(m, rows=rows, marks=(), leading=(), starts=None, key=())
@@ -208,7 +212,7 @@ class SequenceSearch(Conditions):
     def _in_context(
         self, node: AnyOrder, marked: Partial, parts: tuple[Partial, ...]
     ) -> Iterator[tuple[Partial, ...]]:
-        """The ways in which each operand matches the same events, given the others."""
+        """Yield the ways in which each operand matches the same events, given the others."""
         strict = []
         for i, (operand, part) in enumerate(zip(node.operands, parts, strict=True)):
             others = self._context.compatible([p.rows for j, p in enumerate(parts) if j != i])
@@ -218,7 +222,7 @@ class SequenceSearch(Conditions):
         return itertools.product(*strict)
 
     def _together(self, m: Partial, parts: Sequence[Partial], rows: Rows, starts: Start) -> Partial:
-        """An ``ALL`` of these matches of its operands."""
+        """Return an ``ALL`` of these matches of its operands."""
         events = [part.events[len(m.events) :] for part in parts]
         marks = []
         for i, part in enumerate(parts):
@@ -237,9 +241,9 @@ class SequenceSearch(Conditions):
 
 
 def _interleaved(parts: Sequence[Partial]) -> tuple[object, ...]:
-    """The choices of an ``ALL``: its steps in time order, ties by operand.
+    """Return the choices of an ``ALL``: its steps in time order, ties by operand.
 
-    A step is an event, or the events of an ``&``, and what is decided behind it, up to the next step of its
+    A step is an event, or the events of an ``&``, and the decisions after it, up to the next step of its
     operand.
     """
     steps = []
@@ -253,6 +257,6 @@ def _interleaved(parts: Sequence[Partial]) -> tuple[object, ...]:
 
 
 def _earliest(step: Any) -> Order:
-    """When a step is: its event, or of an ``&`` the first one."""
+    """Return the time of a step: of its event, or of an ``&`` the first one."""
     inner = [_earliest(part) for part in step if isinstance(part, tuple)]
     return min(inner) if inner else step

@@ -1,4 +1,4 @@
-"""What several queries have found together → laid out one query after the other."""
+"""The matches of several queries, found together → grouped by query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from spaseq._jit import inlined, kernel
 from spaseq.events import Ids
 
-#: Matches of one end are put in order one after the other if none is further than this from its place.
+#: Matches of one last event are sorted by insertion if none is further than this from its place.
 _FAR: Final = 32
 
 #: The matches of this many are written for all members before the next: neighbours are near in memory.
@@ -16,7 +16,7 @@ _NEAR: Final = 1 << 10
 
 @kernel
 def tell_apart(members: Ids, numbers: Ids, last: Ids, apart: Ids) -> None:
-    """Writes a number for each match: the same for neighbours of one member with the same ``last``.
+    """Write a number for each match: the same for neighbours of one member with the same ``last``.
 
     ``numbers`` are those of the matches; ``last`` has a row for each number.
     """
@@ -103,14 +103,14 @@ def _is_same(rows: Ids, i: int, j: int) -> bool:
 
 @inlined
 def _compare(steps: Ids, a: int, b: int, ranks: Ids) -> int:
-    """Below 0 if an event comes before another in a match, 0 if it is the same as the same GPM."""
+    """Return below 0 if an event comes before another in a match, 0 if they are the same event and GPM."""
     apart = steps[a, 0] - steps[b, 0]
     return int(apart if apart else ranks[steps[a, 1]] - ranks[steps[b, 1]])
 
 
 @inlined
 def _compare_all(steps: Ids, i: int, last_i: int, j: int, last_j: int, ranks: Ids) -> int:
-    """The same of two matches, the events of which are in order."""
+    """Do the same for two matches, the events of which are in order."""
     while i < last_i and j < last_j:
         compared = _compare(steps, i, j, ranks)
         if compared:
@@ -125,12 +125,12 @@ def lay(
     steps: Ids, begins: Ids, stops: Ids, bounds: Ids, order: Ids, at: Ids, to: Ids, starts: Ids, firsts: Ids,
     gpms: Ids, before: Ids, offsets: Ids, places: Ids, rows: Ids,
 ) -> None:  # fmt: skip
-    """Writes the events of each member's matches, one match after the other, those of member m at ``to[m]``.
+    """Write the events of each member's matches, one match after the other, those of member m at ``to[m]``.
 
     Batch c begins at position ``starts[c]`` and place ``firsts[c]``; ``before[g, c]`` solutions of GPM g are
-    in those before it, and ``gpms`` says of each site its GPM. ``offsets`` says where the events of each
+    in the batches before it; ``gpms`` has the GPM of each site. ``offsets`` gets where the events of each
     match begin among those of its member, and where the last ones end, from ``bounds[m] + m`` on. ``at``: a
-    copy of ``bounds``, and ``to`` are written.
+    copy of ``bounds``; it and ``to`` are overwritten.
     """
     chunk = near = 0
     for m in range(len(bounds) - 1):
@@ -157,7 +157,7 @@ def lay(
 
 @kernel
 def lay_sites(steps: Ids, begins: Ids, stops: Ids, numbers: Ids, own: Ids, sites: Ids) -> None:
-    """Writes what the same events were taken as; ``own`` says of each site what it is to the member."""
+    """Write the sites of some matches' events; ``own``: for each site the member's own number."""
     to = 0
     for i in range(len(numbers)):
         for at in range(begins[numbers[i]], stops[numbers[i]]):

@@ -1,4 +1,4 @@
-"""Queries that begin alike and are run by ``lazy``: one memory holds the events that they have in common."""
+"""Queries with a common prefix, run by ``lazy``: one memory holds their common events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 
-#: Of queries, under their own names: how many plans, the GPMs of all their items, what matches consist of.
+#: For queries under their own names: the number of plans, the GPMs of all items, the form of matches.
 _PLANNED: Final = ByOutline[tuple[int, tuple[str, ...], LazyLooks]]()
 
 
@@ -48,7 +48,7 @@ class LazyGroup(PrefixGroup):
             LazyPart(self, member, offset, compiled.gpms, window)
             for member, offset, window in zip(members, offsets, self.windows, strict=True)
         ]
-        #: Of each member, the first of its plans and of its sites; then how many there are of all.
+        #: The first plan and the first site of each member; then the totals.
         self._plans = np.cumsum([0, *(part.plans for part in self._own)])
         self._sites = np.cumsum([0, *(part.sites for part in self._own)])
         self._keys = [outcome.KEY + i for i, _ in enumerate(first.pattern.query.partition)]
@@ -63,7 +63,7 @@ class LazyGroup(PrefixGroup):
         return self._own
 
     def together(self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables) -> SharedLazy:
-        """The matcher of all."""
+        """Return the common matcher."""
         first = members[0]
         budget = Budget(first.context.budget.limits.times(len(members)))
         made = SharedLazy(
@@ -96,7 +96,7 @@ class LazyGroup(PrefixGroup):
         self._lazy.restrict([plan for i in over for plan in range(self._plans[i], self._plans[i + 1])], reach)
 
     def give(self, found: Ints, choices: Ints, start: int) -> None:
-        """Gives members their matches: rows of ``outcome``, and what each chose."""
+        """Give members their matches: rows of ``outcome``, and the choices of each."""
         history = self._lazy.history
         if self._keys:
             events, keys = found[:, outcome.EVENT], self._partitions(found)
@@ -134,7 +134,7 @@ class LazyGroup(PrefixGroup):
 
 
 class LazyPart(GroupPart):
-    """A member: what the group finds as its own matches."""
+    """A member: its own matches among those of the group."""
 
     def __init__(
         self, group: PrefixGroup, member: Member, offset: int, gpms: Sequence[str], window: StreamWindow
@@ -155,7 +155,7 @@ class LazyPart(GroupPart):
         return PlainSites(own, self._matches.sites)
 
     def take(self, found: Ints, choices: Ints, before: int) -> None:
-        """Its matches; all events before a position were seen."""
+        """Take its matches; all events before a position were seen."""
         self.member.take_found(list(self._matches.of(found, choices)), before - self.offset)
 
 
@@ -169,7 +169,7 @@ class SharedLazy(LazyMatcher):
     """The matcher of a group: its matches go to the members."""
 
     def gathers(self) -> None:
-        """To be called once it is made."""
+        """Finish the creation."""
         self._taken: list[tuple[Ints, Ints]] = []
 
     @property
@@ -180,11 +180,11 @@ class SharedLazy(LazyMatcher):
     def found_in(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> tuple[Ints, Ints]:
-        """What events complete: rows of ``outcome``, and what was chosen."""
+        """Process events; return what they complete: rows of ``outcome``, and the choices."""
         return self._found_by(self.process(batch, start, solutions))
 
     def found_in_one(self, event: Single, start: int) -> tuple[Ints, Ints] | None:
-        """The same of an event that came alone; None for nothing. Raises as ``take_single`` does."""
+        """Do the same for a single event; None for nothing. Raises as ``take_single`` does."""
         looking = self.take_single(event, start)
         return None if looking is None else self._found_by(looking)
 
@@ -202,12 +202,12 @@ class SharedLazy(LazyMatcher):
         return found, choices
 
     def restrict(self, over: Sequence[int], reach: int) -> None:
-        """Looks for no match by some of the plans; the events of others reach so far on the window's axis."""
+        """Disable some plans; the events of the others are kept for this reach on the window's axis."""
         self._memory.restrict(over, reach)
 
     @property
     def taking(self) -> Taking:
-        """What takes events that come alone."""
+        """Takes single events."""
         return self._columns.taking
 
     def _waited(self) -> Iterator[Block]:

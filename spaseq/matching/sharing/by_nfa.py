@@ -1,4 +1,4 @@
-"""Queries that begin alike and are run by ``nfa``: one kernel runs the automaton of all."""
+"""Queries with a common prefix, run by ``nfa``: one kernel runs the automaton of all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NfaGroup(PrefixGroup):
         return self._own
 
     def together(self, members: Sequence[Member]) -> SharedNfa:
-        """The kernel of all."""
+        """Return the common kernel."""
         first, t = members[0], self._tables
         budget = Budget(first.context.budget.limits.times(len(members)))
         made = SharedNfa(t.merged.pattern, first.dictionary, first.context, self.widest, t.compiled, budget)
@@ -77,7 +77,7 @@ class NfaGroup(PrefixGroup):
         self._kernel.reach(reach)
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether events are relevant for a run: to all members that have it alike."""
+        """Return whether events are relevant for a run: equally for all members that have it."""
         number = step[0][1]
         for i in self.live():
             if self._tables.candidates[i][number] >= 0:
@@ -86,7 +86,7 @@ class NfaGroup(PrefixGroup):
         return False  # no member needs it
 
     def give(self, runs: FoundRuns) -> None:
-        """Gives members their matches."""
+        """Give members their matches."""
         history = self._kernel.history
         begins = np.concatenate([[0], np.cumsum(runs.depths)])
         lot = self._lot(runs, begins)
@@ -143,7 +143,7 @@ class NfaPart(GroupPart):
         return PlainSites(self._candidates, matches.sites) if is_plain else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether events are relevant for a run of the group that is one of its own."""
+        """Return whether events are relevant for a run of the group that is one of its own."""
 
         def own(events: Path) -> Path:
             return [(position, int(self._candidates[number])) for position, number in events]
@@ -151,7 +151,7 @@ class NfaPart(GroupPart):
         return self._replay.is_relevant(own(path), own(step), key)
 
     def take(self, runs: FoundRuns, before: int) -> None:
-        """Runs of the group that are the member's matches; all events before a position were seen."""
+        """Take runs of the group that are the member's matches; all events before a position were seen."""
         steps = runs.steps.copy()
         steps[:, 1] = self._candidates[steps[:, 1]]
         own = runs._replace(ways=self._accepts[runs.ways], steps=steps)
@@ -169,7 +169,7 @@ class SharedNfa(NfaMatcher):
 
     @property
     def taking(self) -> Taking:
-        """What takes events that come alone."""
+        """Takes single events."""
         return self._columns.taking
 
     @property
@@ -178,11 +178,11 @@ class SharedNfa(NfaMatcher):
         return self._columns.history
 
     def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> FoundRuns | None:
-        """The runs that events complete, if there are any; see ``process``."""
+        """Process events; return the runs that they complete, if there are any; see ``process``."""
         return self._found_by(self.process(batch, start, solutions))
 
     def found_in_one(self, event: Single, start: int) -> FoundRuns | None:
-        """The same of an event that came alone. Raises as ``take_single`` does."""
+        """Do the same for a single event. Raises as ``take_single`` does."""
         self._runs = []
         looking = self.take_single(event, start)
         return None if looking is None else self._found_by(looking)
@@ -194,12 +194,12 @@ class SharedNfa(NfaMatcher):
         return self.gathered()
 
     def gathered(self) -> FoundRuns | None:
-        """The runs that were found since the last call, if there are any."""
+        """Return the runs found since the last call, if there are any."""
         found, self._runs = self._runs, []
         return FoundRuns(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
     def reach(self, limit: int) -> None:
-        """Runs go on so far on the window's axis from their first event."""
+        """Set how long runs live on the window's axis from their first event on."""
         self._tables[v.LIMIT] = limit
 
     def restrict(self, of_gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
@@ -221,7 +221,7 @@ class SharedNfa(NfaMatcher):
 
 
 def _some(runs: FoundRuns, offsets: Ints, numbers: Ints) -> FoundRuns:
-    """Some of the runs, the events of which begin at ``offsets``."""
+    """Return some of the runs, the events of which begin at ``offsets``."""
     depths = runs.depths[numbers]
     begins = np.cumsum(depths) - depths
     events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))

@@ -1,4 +1,4 @@
-"""Queries that begin alike and are run by ``nfa`` with SKIP: a run is of some of them, which a mask says."""
+"""Queries with a common prefix, run by ``nfa`` with AFTER MATCH SKIP: each run has a mask of its queries."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SkipGroup(PrefixGroup):
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._ordered = SharedSkip(self, self._tables.merged.pattern, first, self.widest, made, budget)
-        #: How far the members' time has come.
+        #: The members' time.
         self._time: int | None = None
         return self._own
 
@@ -93,7 +93,7 @@ class SkipGroup(PrefixGroup):
             self._give(some, start, None)
 
     def alone(self) -> None:
-        """Nothing takes such events: members' time passes with each of them."""
+        """Return None: single events are not taken, since members' time advances with each event."""
 
     def look_one(self, event: Single, start: int) -> bool:
         del event, start
@@ -103,13 +103,13 @@ class SkipGroup(PrefixGroup):
         self._ordered.restrict(_bits(live), reach)
 
     def advance(self, time: int) -> None:
-        """Time has come to ``time`` for some member, and so for all."""
+        """Advance to ``time``, for some member and so for all."""
         if self.error is None and (self._time is None or time > self._time):
             self.attempt(lambda: self._let_pass(time, self._ordered.advance(time)))
             self._time = time
 
     def close(self) -> None:
-        """No event will come any more."""
+        """End the streams."""
         if self.error is None:
             self.attempt(lambda: self._let_pass(END, self._ordered.close()))
 
@@ -118,7 +118,7 @@ class SkipGroup(PrefixGroup):
         return self._ordered.settled(time, 1 << self._own.index(part))
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether events are relevant for a run: to all members that have it alike."""
+        """Return whether events are relevant for a run: equally for all members that have it."""
         number = step[0][1]
         for i in self.live():
             if self._tables.candidates[i][number] >= 0:
@@ -127,12 +127,12 @@ class SkipGroup(PrefixGroup):
         return False  # no member needs it
 
     def _let_pass(self, time: int, passing: Iterator[Block]) -> None:
-        """Members get what waited for a time."""
+        """Give the members the matches that waited for a time."""
         for some in self._ordered.found_by(passing):
             self._give(some, 0, time)
 
     def _give(self, found: Preferred, start: int, time: int | None) -> None:
-        """Gives members their matches."""
+        """Give members their matches."""
         history = self._ordered.history
         begins = np.concatenate([[0], np.cumsum(found.depths)])
         lot = self._lot(found, start, time)
@@ -160,7 +160,7 @@ class SkipGroup(PrefixGroup):
 
 
 class SkipPart(GroupPart):
-    """A member, under a number: the group's matches as its own."""
+    """A member, under a number: its own matches among those of the group."""
 
     group: SkipGroup
 
@@ -176,11 +176,11 @@ class SkipPart(GroupPart):
 
     @property
     def plain(self) -> PlainSites | None:
-        """What makes its matches, if these are events and nothing else."""
+        """Makes its matches, if these are plain events."""
         return PlainSites(self._candidates, self._matches.sites) if self._matches.are_simple else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether events are relevant for a run of the group that is one of its own."""
+        """Return whether events are relevant for a run of the group that is one of its own."""
 
         def own(events: Path) -> Path:
             return [(position, int(self._candidates[number])) for position, number in events]
@@ -188,9 +188,9 @@ class SkipPart(GroupPart):
         return self._replay.is_relevant(own(path), own(step), key)
 
     def take(self, found: Preferred, before: int, time: int | None) -> None:
-        """Matches of the group that are the member's; all events before a position were seen.
+        """Take matches of the group that are the member's; all events before a position were seen.
 
-        ``time``: that for which they waited, if they did.
+        ``time``: the time for which they waited, if they did.
         """
         steps = found.steps.copy()
         steps[:, 1] = self._candidates[steps[:, 1]]
@@ -220,11 +220,11 @@ class SharedSkip(SkipMatcher):
         return self._columns.history
 
     def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> list[Preferred]:
-        """The matches that events decide; see ``process``."""
+        """Return the matches that events decide; see ``process``."""
         return self.found_by(iter(self.process(batch, start, solutions)))
 
     def found_by(self, looking: Iterator[Block]) -> list[Preferred]:
-        """The matches that are decided while something is done."""
+        """Return the matches that are decided during a call."""
         self._taken = []
         for _ in looking:
             pass
@@ -248,17 +248,19 @@ class SharedSkip(SkipMatcher):
 
 
 def _bits(numbers: Iterable[int]) -> int:
-    """Numbers as bits."""
+    """Return numbers as bits."""
     return sum(1 << number for number in set(numbers))
 
 
 def _having(numbers: Ints) -> list[int]:
-    """Of each column of a member's numbers a row, the members that have one there, as bits."""
+    """Return for each column the members, as bits, that have a number there; ``numbers`` has a row per
+    member.
+    """
     return [_bits(np.flatnonzero(column).tolist()) for column in (numbers >= 0).T]
 
 
 def _some(found: Preferred, offsets: Ints, numbers: Ints) -> Preferred:
-    """Some of the matches, the events of which begin at ``offsets``."""
+    """Return some of the matches, the events of which begin at ``offsets``."""
     depths = found.depths[numbers]
     begins = np.cumsum(depths) - depths
     events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))
@@ -280,7 +282,7 @@ class SkipMember(Member):
         return True
 
     def advance(self, time: int) -> Iterator[Block]:
-        """Time has come to ``time``: yields the matches that waited for that."""
+        """Advance to ``time``: yield the matches that waited for that."""
         self._own.group.advance(time)
         while self._found and (due := self._found[0].time) is not None and due <= time:
             yield from self._found.popleft().blocks

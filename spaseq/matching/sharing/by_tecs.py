@@ -42,7 +42,7 @@ from spaseq.matching.tecs.walking import WalkedRoots, walked_together
 from spaseq.matching.templates.form import ByOutline
 from spaseq.patterns.spectra.solutions import Solutions
 
-#: What ``_own_sites`` makes: under the names of the queries, which are those of all of an outline.
+#: The results of ``_own_sites``: under the queries' own names, which are equal for all of an outline.
 _SITES: Final = ByOutline[Sites | None]()
 
 #: From so many roots on, all members' matches are walked at once.
@@ -76,12 +76,12 @@ class TecsGroup(PrefixGroup):
         self._end(first, start + len(batch))
 
     def _begin(self) -> int:
-        """Further events come: the number of the first root of theirs."""
+        """Begin with events; return the number of their first root."""
         kept = [least for part in self._own if (least := part.least) is not None]
         return self._update.memory.begin(min(kept, default=None))
 
     def _end(self, first: int, reached: int) -> None:
-        """They have been taken: members get the roots."""
+        """Give the members the roots of the processed events."""
         self.reached = reached
         if self._update.memory.found_count > first:
             self._give(self._update.memory.since(first))
@@ -101,7 +101,7 @@ class TecsGroup(PrefixGroup):
         self._update.memory.reach(reach)
 
     def _give(self, new: New) -> None:
-        """Gives members their roots."""
+        """Give members their roots."""
         # Short numbers are sorted by their digits.
         short = np.int16 if len(self._automaton) < 1 << 15 else np.int64
         order = np.argsort(new.states.astype(short), kind="stable")
@@ -126,10 +126,10 @@ class TecsGroup(PrefixGroup):
             part.take(roots, walked.get(part))
 
     def _walked(self, given: Sequence[tuple[TecsPart, Ints]]) -> dict[TecsPart, Known]:
-        """The matches of roots, where these are many, as far as members look for them when they see events.
+        """Return the matches of many roots, for the members that enumerate when they see events.
 
-        Walked at once, they take half of what they take one member after the other, each of which goes
-        through all the memory.
+        Walked at once, they take half of the time of walking each member's roots separately, each time
+        through the whole memory.
         """
         # A part with older matches left may not need these soon.
         those = [(part, roots) for part, roots in given if part.is_clear]
@@ -153,7 +153,7 @@ class TecsPart(GroupPart):
         update: Update,
         begin: ProgramState,
     ) -> None:
-        """``gpms`` are the group's; ``begin``: where the member's automaton does, under common names."""
+        """``gpms``: the group's; ``begin``: the start of the member's automaton, under common names."""
         super().__init__(group, member, offset, gpms)
         self._update = update
         own = {common: name for name, common in member.common.variables.items()}
@@ -162,14 +162,14 @@ class TecsPart(GroupPart):
         labels = np.array([numbers.get(gpm, -1) for gpm in gpms], dtype=np.int64)
         self._share = PartitionShare(update.memory)
         self._reading = _Own(self, begin, labels, names, self._share)
-        # Those of events that the member has not been given yet, each with how many it has then, and what is
-        # known of their matches.
+        # Roots of events that the member has not been given yet: for each event the position after it, the
+        # roots, and their matches if known.
         self._coming: deque[tuple[int, Ints, Known | None]] = deque()
         self._is_apart = False
 
     @property
     def least(self) -> int | None:
-        """The least top that is in a window of a root which is not enumerated; None if there is none."""
+        """The least top in a window of a root that is not enumerated; None if there is none."""
         if self._is_apart:
             return None
         least = self._share.least
@@ -185,20 +185,20 @@ class TecsPart(GroupPart):
 
     @property
     def waiting(self) -> int:
-        """How many of the roots are not enumerated to their end."""
+        """How many of the roots are not completely enumerated."""
         return self._share.unread
 
     @property
     def is_clear(self) -> bool:
-        """Whether all its matches of before are enumerated."""
+        """Whether all its earlier matches are enumerated."""
         return not self._coming and not self._share.unread
 
     def take(self, roots: Ints, known: Known | None) -> None:
-        """Roots of the group that are the member's; and the matches of the first ones, if they are known."""
+        """Add roots of the group that belong to the member; and the matches of the first ones, if known."""
         self._coming.append((self.group.reached - self.offset, roots, known))
 
     def reveal(self, position: int) -> None:
-        """The member has been given the events up to its own ``position``."""
+        """Release the roots of events up to the member's own ``position``."""
         while self._coming and self._coming[0][0] <= position:
             _, roots, known = self._coming.popleft()
             self._share.add(roots)
@@ -206,25 +206,25 @@ class TecsPart(GroupPart):
                 self._reading.know(*known)
 
     def unread(self) -> Iterator[Block]:
-        """Yield the matches that were not read."""
+        """Yield the unread matches."""
         return self._reading.unread()
 
     def divide(self, by_key: bool, keys: Collection[int] | None) -> Iterator[tuple[int, Portion]]:
-        """Gives them away."""
+        """Give away the unread matches."""
         return divided((self._reading,), by_key, keys)
 
     def drop(self) -> None:
-        """Forgets them."""
+        """Discard the unread matches."""
         self._reading.drop()
 
     def look(self) -> None:
-        """Sees the group's nodes and events as they are now."""
+        """Use the group's current nodes and events."""
         if not self._is_apart:
             self._share.look(self._update.memory)
             self.follow(self._update.history)
 
     def leave(self) -> None:
-        """The member wants no more of the group, which need not keep anything for it."""
+        """Leave the group, which need not keep anything for the member."""
         self._coming.clear()
         if self._share.unread or self._reading.least is not None:
             self.look()
@@ -233,13 +233,13 @@ class TecsPart(GroupPart):
 
 
 class _Own(RootReading):
-    """Matches of a group as a member's own; ``labels``: what the group's are to it."""
+    """Matches of a group as a member's own; ``labels``: the member's labels for the group's."""
 
     def __init__(
         self, part: TecsPart, begin: ProgramState, labels: Ints, names: Sequence[str], share: PartitionShare
     ) -> None:
         pattern = part.member.pattern
-        # Compiled only where a match has to be run again.
+        # Compiled only if a match must be replayed.
         super().__init__(
             pattern, _SITES.of(part.member.common.outline, lambda: _own_sites(part.member, begin)),
             lambda: DeterministicAutomaton(RunsProgram(compile_pattern(pattern)).start, tuple(pattern.gpms)),
@@ -255,7 +255,7 @@ class _Own(RootReading):
 
 
 def _own_sites(member: Member, begin: ProgramState) -> Sites | None:
-    """What labels tell of a member's matches, under its own names; what begins there is under common ones."""
+    """Return the sites of a member's labels, under its own names; ``begin`` is under common names."""
     found = sites(member.common.pattern, begin)
     if found is None:
         return None
@@ -269,7 +269,7 @@ def _own_sites(member: Member, begin: ProgramState) -> Sites | None:
 
 
 class _Trie(DeterministicAutomaton):
-    """The automaton of all members; it does what those need that are ``live``."""
+    """The automaton of all members; it has the transitions that the ``live`` ones need."""
 
     def __init__(self, merged: Merged, live: frozenset[int]) -> None:
         self._merged = merged
@@ -293,7 +293,7 @@ class _Trie(DeterministicAutomaton):
         return frozenset[int]().union(*found) & self._live
 
     def restrict(self, live: frozenset[int]) -> None:
-        """No member wants anything but these, which are some of those of before."""
+        """Restrict the automaton to these members."""
         if live != self._live:
             self._live = live
             self.describe()
@@ -302,12 +302,12 @@ class _Trie(DeterministicAutomaton):
 class TecsMember(Member):
     """A member with roots; its matches are enumerated from them on demand."""
 
-    #: What evaluated it before it had a part in a group, as long as that has matches.
+    #: The matcher that it used before it joined a group, as long as that has unread matches.
     _before: Enumerating | None = None
 
     @property
     def can_share(self) -> bool:
-        # What a match has of such an event has to be told apart.
+        # Events with several solutions need the member's own variables.
         common = self._common
         return common is not None and len(set(common.gpms.values())) == len(common.gpms)
 
@@ -331,7 +331,7 @@ class TecsMember(Member):
         self._before = matcher
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        """Takes events, and enumerates nothing."""
+        """Process events without enumeration."""
         del solutions  # the group has its own
         for part in self._parts:
             part.reveal(start + len(batch))
@@ -353,12 +353,12 @@ class TecsMember(Member):
             self._parts.popleft()
 
     def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Give away the matches that were not read: see ``Enumerating``."""
+        """Give away the unread matches: see ``Enumerating``."""
         for part in self._parts:
             yield from part.divide(by_key, keys)
 
     def drop(self) -> None:
-        """Forget the matches that were not read."""
+        """Discard the unread matches."""
         self._before = None
         for part in self._parts:
             part.drop()

@@ -1,8 +1,8 @@
-"""A query under names that say where in a sequence a thing comes from, so that equal beginnings are equal.
+"""A query under canonical names, which depend only on the sequence so far: equal prefixes are equal.
 
-Each element of a sequence has a number, given by the elements before it, the operator, and what it asks. Its
-places and the variables that it is the first to name are called after that number. So two queries call
-all that their sequences have in common the same, up to where they part, and nothing behind that.
+Each element of a sequence has a number, determined by the elements before it, the operator, and its own
+conditions. Its places and the variables that it names first are called after that number. So two queries have
+the same names in the common prefix of their sequences, and no others.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from spaseq.matching.templates.form import ByOutline, Outline, compared, outline
 _DERIVING: Final = ByOutline[bool]()
 
 
-#: So many elements that were named are kept.
+#: The number of elements with cached names.
 _KEPT: Final = 1_024
 
 
 class OutlineNumbers:
-    """Numbers things: equal ones alike."""
+    """Numbers things, equal ones equally."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         #: GPMs that have no correlated filters, by their common names.
         self.gpms: dict[str, GpmPart] = {}
-        #: Elements that were named, by what their names depend on.
+        #: Elements with names, by everything that the names depend on.
         self.elements: dict[object, _Element] = {}
 
     def of(self, thing: object) -> int:
-        """The number of a thing, the next one if it is new."""
+        """Return the number of a thing, the next one if it is new."""
         return self._numbers.setdefault(thing, len(self._numbers))
 
 
@@ -59,7 +59,7 @@ class Canonical:
     """A query under common names.
 
     ``beginnings`` are the numbers of its elements; ``variables`` and ``gpms`` map its names to common ones.
-    ``outline``: equal for queries with alike automata (``templates.form.outline``).
+    ``outline``: equal for queries with equal automata except for constants (``templates.form.outline``).
     """
 
     pattern: SequencePattern
@@ -70,7 +70,8 @@ class Canonical:
 
 
 def beginning(pattern: SequencePattern, asked: Mapping[str, AskedBeginning]) -> tuple[int, ...] | None:
-    """What the GPMs of a query's first element ask: the same for queries that begin alike, and soon known.
+    """Return a key of the GPMs of a query's first element, fast to compute: equal for queries of a common
+    prefix.
 
     None if the query surely shares no partial matches (``canonical``).
     """
@@ -80,7 +81,7 @@ def beginning(pattern: SequencePattern, asked: Mapping[str, AskedBeginning]) -> 
     if query.consume is Consume.ANY:
         return None
     if query.skip is not None and any(isinstance(node, Either) for node in walk(root)):
-        return None  # what a run chose there decides which is preferred
+        return None  # the choices of a run there determine preference
     if any(is_strict(node) or not isinstance(node, Atom | Chain | Either | Kleene) for node in walk(root)):
         return None
     return tuple(asked[node.gpm].number for node in walk(root.items[0]) if isinstance(node, Atom))
@@ -89,11 +90,11 @@ def beginning(pattern: SequencePattern, asked: Mapping[str, AskedBeginning]) -> 
 def canonical(
     pattern: SequencePattern, asked: Mapping[str, AskedBeginning], numbers: OutlineNumbers
 ) -> Canonical | None:
-    """A query under the names that ``numbers`` gives; None if it is none that can share partial matches.
+    """Return a query under the names that ``numbers`` gives; None if it cannot share partial matches.
 
-    Those can that are elements one after the other, of GPMs, Kleenes and alternatives, by ``;`` and ``:``.
-    What else an event does to a partial match is not up to its own elements alone: to ``,`` any event of its
-    partition matters, to a negation whatever is between, to CONSUME the matches found.
+    Queries can that are elements in a row, of GPMs, Kleenes and alternatives, with ``;`` and ``:``. Otherwise
+    the effect of an event on a partial match depends on more than its own elements: for ``,`` on every event
+    of its partition, for a negation on all events between, for CONSUME on the matches found.
     """
     return None if beginning(pattern, asked) is None else under_common_names(pattern, asked, numbers)
 
@@ -101,14 +102,14 @@ def canonical(
 def under_common_names(
     pattern: SequencePattern, asked: Mapping[str, AskedBeginning], numbers: OutlineNumbers
 ) -> Canonical | None:
-    """The same of a query that has a ``beginning``."""
+    """Return the same for a query that has a ``beginning``."""
     assert isinstance(pattern.root, Chain)
     key = outline(pattern.query)
     return None if _derives(pattern, key) else _Canonical(pattern, asked, numbers).made(pattern.root, key)
 
 
 def _derives(pattern: SequencePattern, key: Outline) -> bool:
-    """Whether filters of a query read derived columns: as those of all of its outline do."""
+    """Return whether filters of a query read derived columns; equal for all of its outline."""
     if not pattern.where and not any(part.correlated for part in pattern.gpms.values()):
         return False
     return _DERIVING.of(key, lambda: bool(split(pattern).derived))
@@ -116,7 +117,7 @@ def _derives(pattern: SequencePattern, key: Outline) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Element:
-    """An element under common names, and what the query's names and places up to it are called."""
+    """An element under common names, and the common names of the query's names and places up to it."""
 
     number: int
     node: Node
@@ -132,12 +133,12 @@ class _Canonical:
         self._asked = asked
         self._numbers = numbers
         self._names: Mapping[str, str] = {v.name: f"by {i}" for i, v in enumerate(pattern.query.partition)}
-        # Variables that the current element is the first to name.
+        # Variables that the current element names first.
         self._new: dict[str, str] = {}
         self._ids: Mapping[int, int] = {}
-        # Parts of the query with names that will not change any more, by identity.
+        # Parts of the query with final names, by identity.
         self._renamings: dict[int, Any] = {}
-        # Counts what may be called otherwise next time.
+        # Counts names that may change next time.
         self._unsure = 0
 
     def made(self, root: Chain, key: Outline) -> Canonical:
@@ -149,7 +150,7 @@ class _Canonical:
             before = found = self._element(item, operator, before, owners)
             beginnings.append(found.number)
             items.append(found.node)
-        # What no element names is inside of a GPM.
+        # A name that no element has is inside a GPM.
         self._new = {}
         pattern, query = self._pattern, self._pattern.query
         gpms = {name: self._gpm(part) for name, part in pattern.gpms.items()}
@@ -174,9 +175,9 @@ class _Canonical:
         return Canonical(made, key, tuple(beginnings), self._names, common)
 
     def _element(self, item: Node, operator: Strategy | None, before: object, owners: object) -> _Element:
-        """An element behind another one, or the names that there are at first: named once for all queries.
+        """Return an element after another one, or the initial names: computed once for all queries.
 
-        What they call it is up to what the key has, and to nothing else.
+        The names depend only on the key.
         """
         gpms = [node.gpm for node in walk(item) if isinstance(node, Atom)]
         asks = tuple((self._asked[gpm], self._pattern.gpms[gpm].variables) for gpm in gpms)
@@ -194,7 +195,7 @@ class _Canonical:
         return found
 
     def _number(self, item: Node, operator: Strategy | None, before: int | None) -> int:
-        """The number of an element; names what is new in it."""
+        """Return the number of an element; names what is new in it."""
         self._new = {}
         nodes = [node.id for node in walk(item)]
         shape = self._shape(item)
@@ -212,7 +213,7 @@ class _Canonical:
         return number
 
     def _shape(self, node: Node) -> object:
-        """What a node asks, without the identities of places."""
+        """Return a node's conditions, without the identities of places."""
         match node:
             case Atom(gpm=gpm, filters=filters, loose=loose):
                 asked = self._asked[gpm]
@@ -231,7 +232,7 @@ class _Canonical:
                 raise TypeError(node)
 
     def _node(self, node: Node) -> Node:
-        """A node under common names."""
+        """Return a node under common names."""
         changes: dict[str, Any] = {"id": self._ids[node.id]}
         match node:
             case Atom(gpm=gpm, filters=filters, loose=loose):
@@ -272,7 +273,7 @@ class _Canonical:
         return self._new.setdefault(name, f"new {len(self._new)}") if found is None else found
 
     def _flat(self, tree: Any) -> tuple[object, ...]:
-        """A part of a syntax tree under common names, as a list that says the same."""
+        """Return a part of a syntax tree under common names, as a flat list."""
         out: list[object] = []
         blanks: dict[str, int] = {}
 
@@ -297,7 +298,7 @@ class _Canonical:
         return tuple(out)
 
     def _renamed(self, tree: Any) -> Any:
-        """A part of a syntax tree under common names."""
+        """Return a part of a syntax tree under common names."""
         blanks: dict[str, BlankNode] = {}
         known = self._renamings
 
@@ -337,14 +338,14 @@ class _Canonical:
 
 _Unit = TypeVar("_Unit", bound=Unit)
 
-#: Where automata begin, and the sequences that they are of.
+#: The starts of automata, and their sequences.
 _BUILT: Final = ByOutline[tuple[Node, ProgramState]]()
 
 
 def start(pattern: SequencePattern, common: Canonical) -> ProgramState:
-    """Where the automaton of a query that may share begins, under its common names.
+    """Return the start of the automaton of a query that may share, under its common names.
 
-    Queries of one outline have the same places, and name all alike, but for constants.
+    Queries of one outline have the same places, and the same names except for constants.
     """
     root, built = _BUILT.of(
         common.outline, lambda: (pattern.root, RunsProgram(compile_pattern(pattern)).start)
@@ -382,7 +383,7 @@ class _Renaming:
         )
 
     def _way(self, way: GateEdge) -> GateEdge:
-        assert not way.operands  # nothing gathers events in what is shared
+        assert not way.operands  # shared elements gather no events
         begins, inside = self._actions(way.begins), self._ids(way.inside)
         return GateEdge(begins, self._unit(way.unit), inside, self.place(way.target), ())
 
@@ -395,7 +396,7 @@ class _Renaming:
                 return replace(action, kleene=self._nodes[kleene].id, inside=self._ids(inside))
             case Enter(kleene=kleene) | Again(kleene=kleene):
                 return replace(action, kleene=self._nodes[kleene].id)
-        raise TypeError(action)  # nothing is absent in what is shared
+        raise TypeError(action)  # shared elements have no absences
 
     def _ids(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self._nodes[number].id for number in ids)

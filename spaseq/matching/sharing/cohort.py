@@ -1,7 +1,7 @@
-"""Find queries of an engine that can share partial matches: they see the same events and begin alike.
+"""Find queries that can share partial matches: they see the same events and have a common prefix.
 
 All are run by a matcher in ``SHARING``. They share from the first event on, or from the event on that makes
-what they have seen the same.
+their relevant pasts equal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARING: Final = frozenset({"nfa", "tecs", "lazy"})
 
 
 class Elements:
-    """Numbers the elements of sequences, equal ones of all queries of an engine alike."""
+    """Numbers the elements of sequences, equal ones of all queries of an engine equally."""
 
     def __init__(self) -> None:
         self._numbers: OutlineNumbers | None = None
@@ -46,7 +46,7 @@ class Elements:
 
 
 class Cohort:
-    """Queries that see the same events from the first on; queries that begin alike become a group then."""
+    """Queries that see the same events from the first on; those with a common prefix become a group then."""
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
@@ -61,7 +61,7 @@ class Cohort:
         matcher: str,
         bound: Bound | None = None,
     ) -> Member | None:
-        """One query more; None if it can share no partial match. ``bound``: the bounds that it has."""
+        """Add a query; return its member, or None if it can share no partial match. ``bound``: its bounds."""
         # Imported only here, because compiled code takes a while to load.
         from spaseq.matching.sharing.bounded.member import BoundedMember
         from spaseq.matching.sharing.by_skip import SkipMember
@@ -83,7 +83,7 @@ class Cohort:
         return member
 
     def complete(self) -> None:
-        """Close the cohort to new queries: a query that begins like no other leaves it."""
+        """Close the cohort to new queries: a query with no common prefix leaves it."""
         asked = Counter(member.asks_first for member in self._waiting)
         for member in list(self._waiting):
             if asked[member.asks_first] == 1 or not member.can_share:
@@ -94,9 +94,11 @@ class Cohort:
                 member.withdraw()
 
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
-        """The first event, at time ``begin``, has come to ``first``: it and those alike go together."""
+        """Begin with the first event, at time ``begin``, of ``first``: group it with those of a common
+        prefix.
+        """
         if first not in self._waiting:
-            return  # an interrupt came when they were about to: it goes on by itself
+            return  # an interrupt occurred during the grouping: it continues alone
         windows = {member: stream_window(member.window, ticks, begin) for member in self._waiting}
         axis = kind(first.common, windows[first], first.matcher, first.bound)
         alike = [
@@ -109,36 +111,36 @@ class Cohort:
         from spaseq.matching.filters.postfix import BeyondTables
 
         for some in _fitting(alike):
-            with suppress(BeyondTables):  # what each of them is within
+            with suppress(BeyondTables):  # each one is within the limits alone
                 _of(first)(some, [windows[member] for member in some])
 
     def forget(self, member: Member) -> None:
-        """A query needs no group of this cohort."""
+        """Remove a query, which needs no group of this cohort."""
         self._waiting.pop(member, None)
 
 
 class Kin:
     """Members that see the same events, whenever they were registered.
 
-    Members that begin alike become a group.
-    While a group catches up on the events that its members need, it is not merged with other members.
+    Members with a common prefix become a group. While a group catches up on the events that its members need,
+    it is not merged with other members.
     """
 
     def __init__(self) -> None:
         # New members, each with the offset of its positions from the common count.
         self._new: dict[Member, int] = {}
-        # The only member that asks for a first element, by what the element asks; None if there are several.
+        # The only member with a first element, by the element's key; None if there are several.
         self._lone: dict[object, tuple[Member, int] | None] = {}
         self._members: dict[object, dict[Member, int]] = {}
         #: What groups are to be made for: then ``regroup`` is to be called before the next events.
         self.courting: dict[object, None] = {}
 
     def add(self, member: Member, offset: int) -> None:
-        """A member that begins now."""
+        """Add a member that begins now."""
         self._new[member] = offset
 
     def absorb(self, others: Mapping[Member, int]) -> None:
-        """Members that have come to see the same events."""
+        """Add members that see the same events from now on."""
         begun, self._new = self._new, {}
         for members, is_late in ((begun, False), (others, True)):
             for member, offset in members.items():
@@ -156,7 +158,7 @@ class Kin:
                 member.is_courted = True
 
     def _place(self, member: Member, offset: int, is_late: bool) -> None:
-        """Puts a member where those are that begin like it; ``is_late``: a group may come of that."""
+        """Put a member with those of the same beginning; ``is_late``: a group may result."""
         axis = None if member.is_over else _axis(member, offset)
         if axis is not None:
             alike = self._members.setdefault(axis, {})
@@ -165,7 +167,7 @@ class Kin:
                 self.courting[axis] = None
 
     def prune(self) -> None:
-        """Forget the members that are over."""
+        """Remove the members that are over."""
         self._new = _live(self._new)
         self._lone = {asked: one for asked, one in self._lone.items() if one is None or not one[0].is_over}
         members = {axis: _live(alike) for axis, alike in self._members.items()}
@@ -173,7 +175,7 @@ class Kin:
         self.courting = {axis: None for axis in self.courting if axis in self._members}
 
     def regroup(self, reached: int) -> None:
-        """Group the members that begin alike; ``reached``: number of events in the common count."""
+        """Group the members of a common prefix; ``reached``: number of events in the common count."""
         for axis in list(self.courting):
             alike = self._members[axis] = _live(self._members[axis])
             if any(member.is_waiting for member in alike):
@@ -200,7 +202,7 @@ def _together(members: Mapping[Member, int], reached: int) -> None:
 
 
 def _of(member: Member) -> type[PrefixGroup]:
-    """The groups that a member can be in."""
+    """Return the class of groups that a member can be in."""
     from spaseq.matching.sharing.bounded.by_lazy import SheddingLazyGroup
     from spaseq.matching.sharing.bounded.by_nfa import SheddingNfaGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
@@ -216,7 +218,9 @@ def _of(member: Member) -> type[PrefixGroup]:
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Members that begin alike, in as many groups as needed; all but ``nfa`` without SKIP limit GPMs."""
+    """Yield the members of a common prefix in as few groups as possible: except for ``nfa``, groups have few
+    GPMs.
+    """
     from spaseq.matching.nfa.skip.records import roster
     from spaseq.matching.tecs.fits import MOST_GPMS
 
@@ -245,9 +249,9 @@ def _window(member: Member, offset: int) -> StreamWindow:
 def _axis(member: Member, offset: int) -> object:
     """Return the ``kind`` of a member and where its tumbling windows begin.
 
-    None before its first event, and if it can share nothing. A query with SKIP does not begin to share in
-    the middle of a stream: its next first event depends on matches that may be long over. A query with a
-    bound does not either: what it has learned and shed is its own.
+    None before its first event, and if it cannot share. A query with SKIP does not begin to share in the
+    middle of a stream: its next first event may depend on matches long ago. A query with a bound does not
+    either: what it has learned and shed is its own.
     """
     if member.begin is None or not member.can_share or member.skips or member.bound:
         return None
@@ -256,7 +260,9 @@ def _axis(member: Member, offset: int) -> object:
 
 
 def kind(common: Canonical, window: StreamWindow, matcher: str, bound: Bound | None = None) -> object:
-    """Equal for queries that can be one group: of the same first element, axis and bound."""
+    """Return a key that is equal for queries that can be one group: of the same first element, axis and
+    bound.
+    """
     from spaseq.matching.tecs.fits import keys
 
     size = 0 if window.sliding else window.size

@@ -17,14 +17,14 @@ from spaseq.matching.sharing.member import GroupPart
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Where matches have events of more batches, each member looks for those of its own.
+#: If matches have events of more batches than this, each member searches its own.
 _FEW: Final = 16
 
 
 class PlainSites(NamedTuple):
-    """What makes a member's matches where these are events with one solution each, and nothing else.
+    """How a member's matches are made if they are events with one solution each.
 
-    ``own``: of each of the group's sites the member's, among its ``sites``; -1 for those of others.
+    ``own``: for each of the group's sites the member's, among its ``sites``; -1 for those of others.
     """
 
     own: Ints
@@ -34,8 +34,8 @@ class PlainSites(NamedTuple):
 class Lot(NamedTuple):
     """Matches of several members: the member of each, and the number of the row found.
 
-    ``last`` has, of each row found, what is the same for neighbours that are delivered in the order of their
-    events; None where they are in order. Shape ``(rows, any)``.
+    ``last`` has, for each row found, a key that is equal for neighbours that are delivered in the order of
+    their events; None if they are in order. Shape ``(rows, any)``.
     """
 
     members: Ints
@@ -44,9 +44,9 @@ class Lot(NamedTuple):
 
 
 class Giving:
-    """Makes the blocks; ``plain`` has what makes those of each member, None where its matches are not plain.
+    """Makes the blocks; ``plain`` has the ``PlainSites`` of each member, None if its matches are not plain.
 
-    ``gpms``: of each of the group's sites the number of its GPM.
+    ``gpms``: for each of the group's sites the number of its GPM.
     """
 
     def __init__(self, parts: Sequence[GroupPart], plain: Sequence[PlainSites | None], gpms: Ints) -> None:
@@ -61,7 +61,8 @@ class Giving:
     def blocks(
         self, history: History, lot: Lot, begins: Ints, stops: Ints, steps: Ints, keys: Ints
     ) -> Iterator[tuple[int, Ints, Columns | None]]:
-        """Of each member that has some its number, its rows, and their block; None if it makes that itself.
+        """Yield, for each member with matches, its number, its rows, and their block; None if it makes that
+        itself.
 
         Row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and which of its
         event's solutions; and the partition ``keys[i]``.
@@ -95,7 +96,7 @@ class Giving:
             if plain is None or (again is not None and again[own].any()):
                 yield i, own, None
                 continue
-            # Copies: what a match holds must not be what all the others have found, too.
+            # Copies: a kept match must not keep the matches of all others.
             held = slice(events[i], events[i + 1])
             seen, partitions = self._parts[i].seen(stretch), keys[own]
             of_events = places[held].copy(), rows[held].copy()
@@ -116,9 +117,10 @@ class Giving:
     def _sorted(
         self, lot: Lot, begins: Ints, stops: Ints, steps: Ints
     ) -> tuple[Ints, Ints, Ints, Ints, Ints, Mask | None]:
-        """The matches of each member in the order of delivery, and what ``k.sort`` says of them.
+        """Return the matches of each member in the order of delivery, and the results of ``k.sort``.
 
-        The last: of all matches by number, whether they are of those of which two are the same, if some are.
+        The last result: for all matches by number, whether they are in a group in which two are the same, if
+        there is one.
         """
         members, numbers, last = lot
         count = len(self._parts)
@@ -131,7 +133,7 @@ class Giving:
         ends_with = none if last is None else last
         if not k.sort(steps, begins, stops, members, numbers, ends_with, self._ranks, *out):
             assert last is not None
-            # Many end together, which takes longer to sort, or two are the same.
+            # Many have the same last event, for which insertion is slow, or two are the same.
             lot, again = self._arranged(lot, last, begins, stops, steps)
             k.sort(steps, begins, stops, lot.members, lot.numbers, none, self._ranks, *out)
         return order, bounds, sizes, widths, extent, again
@@ -139,7 +141,9 @@ class Giving:
     def _arranged(
         self, lot: Lot, last: Ints, begins: Ints, stops: Ints, steps: Ints
     ) -> tuple[Lot, Mask | None]:
-        """The matches of each member together, in the order of delivery; see ``_sorted`` for the second."""
+        """Return the matches grouped by member, in the order of delivery; see ``_sorted`` for the second
+        result.
+        """
         together = np.argsort(lot.members, kind="stable")
         members, numbers = lot.members[together], lot.numbers[together]
         ends = np.zeros(len(numbers) + 1, dtype=np.int64)

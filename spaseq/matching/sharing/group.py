@@ -1,7 +1,6 @@
-"""Queries that begin alike, run as one: each gets its own matches.
+"""Groups: queries with a common prefix, run as one.
 
-The members stay separate queries: each gets the matches that it would get alone, whatever becomes of the
-others.
+The members stay separate queries: each gets the matches that it would get alone, regardless of the others.
 """
 
 from __future__ import annotations
@@ -33,17 +32,20 @@ _What = TypeVar("_What")
 
 
 class PrefixGroup(ABC):
-    """Members, and what runs them all: a matcher makes a group of its own. ``error`` is what ended them.
+    """Members, and the matcher that runs them all; each matcher has a class of groups. ``error``: has ended
+    them.
 
-    Members that have seen events before the group has go on as they did, until it knows all the events that
-    their matches may have: then all of them move at once (``is_settled``). ``reached``: how many events were
-    seen; ``reach``: how far apart those of a match may be.
+    Members that have seen events before the group continue as before, until the group has all events that
+    their matches may have; then all of them move at once (``is_settled``). ``reached``: how many events were
+    seen; ``reach``: the greatest distance of two events of a match.
     """
 
     error: Exception | None
 
     def __init__(self, members: Sequence[Member], windows: Sequence[StreamWindow]) -> None:
-        """Members that see the first events now. Raises ``BeyondTables``; then nothing has become of them."""
+        """Group members that see their first events now. Raises ``BeyondTables``, with the
+        members unchanged.
+        """
         self._make(members, windows, [0] * len(members), 0)
         self.is_settled = True
         for part in self.parts:
@@ -55,10 +57,10 @@ class PrefixGroup(ABC):
     def of(
         cls, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
     ) -> PrefixGroup:
-        """Members that may have seen events, as many as ``reached`` in the group's counting.
+        """Group members that may have seen events, when the group's count of events is ``reached``.
 
-        ``windows`` are in that, too; ``offsets``: what their own positions lack in it. Raises as
-        ``__init__`` does.
+        ``windows`` are in the group's count, too; ``offsets``: the differences to the members' own positions.
+        Raises as ``__init__`` does.
         """
         group = cls.__new__(cls)
         group._make(members, windows, offsets, reached)
@@ -79,40 +81,44 @@ class PrefixGroup(ABC):
         self.parts = self.prepare(members, offsets)
         self.reached = reached
         self.reach = self.widest.reach
-        #: Where the first of its events is on the window's axis.
+        #: The place of its first event on the window's axis.
         self._first: int | None = None
-        #: Of the event seen last, if it came alone, how many solutions the GPMs have that have some.
+        #: For the last event, if it came alone: the number of solutions of each GPM that has some.
         self.matched: dict[str, int] | None = None
         self._gpms: dict[str, tuple[GpmEvaluator, tuple[str, ...]]] = {}
-        # Which GPMs an event may concern; made when one comes alone.
+        # The GPMs that an event may concern; created for the first single event.
         self._index: Discrimination[str] | None = None
         self._nothing: dict[str, Solutions] = {}
-        # What takes events that come alone, and its GPMs; whether it can be asked, once that is known.
+        # Takes single events, with its GPMs; and whether it can be used, once known.
         self._taking: tuple[Taking, Sequence[str]] | None = self.alone()
         self._is_asked: bool | None = None
 
     @abstractmethod
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
-        """Make what runs the members, and return each member's part; their windows are known."""
+        """Create the matcher of the members, and return each member's part; their windows are known."""
 
     @abstractmethod
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        """Takes events, which are ``reached`` then; members get what these complete."""
+        """Process events, up to ``reached``; give members their matches."""
 
     @abstractmethod
     def alone(self) -> tuple[Taking, Sequence[str]] | None:
-        """What takes events that come alone, and the GPMs that it asks, in order; None if nothing does."""
+        """Return what takes single events, and the GPMs that it evaluates, in order; None if they are not
+        taken.
+        """
 
     @abstractmethod
     def look_one(self, event: Single, start: int) -> bool:
-        """As ``look`` of an event that came alone; false, and nothing done, if it is large."""
+        """Do ``look`` for a single event; do nothing and return False if it is large."""
 
     @abstractmethod
     def narrow(self, live: frozenset[int], reach: int) -> None:
-        """No member wants anything but these; a match of theirs reaches so far on the window's axis."""
+        """Restrict the group to these members; ``reach``: the greatest extent of their matches on the
+        window's axis.
+        """
 
     def live(self) -> list[int]:
-        """The numbers of the members that want more."""
+        """Return the numbers of the members that are not over."""
         return [i for i, part in enumerate(self.parts) if part.until > self.reached and part.is_wanted]
 
     def shared(self, member: Member) -> tuple[int, ...]:
@@ -122,7 +128,7 @@ class PrefixGroup(ABC):
         return tuple(sum(n for other, n in wanted if own in other) for own in member.common.beginnings)
 
     def lengths(self, first: Ints, last: Ints, history: History) -> Ints | None:
-        """How far matches reach on the window's axis, given their first and last events.
+        """Return how far matches reach on the window's axis, given their first and last events.
 
         None if no live member's window ends before the group's.
         """
@@ -136,7 +142,7 @@ class PrefixGroup(ABC):
         return np.asarray(times[len(first) :] - times[: len(first)])
 
     def drop(self) -> None:
-        """Asks for nothing that no member wants any more."""
+        """Drop what no member needs any more."""
         live = self.live()
         self._gpms = _gpms(self.parts[i].member for i in live)
         self._index, self._nothing = None, {}
@@ -144,7 +150,7 @@ class PrefixGroup(ABC):
         self.narrow(frozenset(live), self.reach)
 
     def see(self, batch: EventBatch, start: int) -> None:
-        """Takes events, unless another member came first; errors are for each member to meet."""
+        """Process events, unless another member came first; errors are raised by each member."""
         if start < self.reached or self.error is not None:
             return
         if not self.is_settled:
@@ -153,18 +159,20 @@ class PrefixGroup(ABC):
 
     @property
     def takes_alone(self) -> bool:
-        """Whether ``see_alone`` can be asked, instead of ``see`` by each member that an event concerns."""
+        """Return whether ``see_alone`` can be called, instead of ``see`` by each member that an event
+        concerns.
+        """
         if self._is_asked is None:
             self._is_asked = self._expect()
         return self._is_asked and self.is_settled and self.error is None
 
     def see_alone(self, event: Single, start: int) -> bool:
-        """As ``see`` of an event that came alone, which is counted; false, nothing done, if it is large."""
-        self.matched = {}  # nothing that is not counted
+        """Do ``see`` for a single event, and count it; do nothing and return False if it is large."""
+        self.matched = {}  # for errors: nothing counted
         return self.attempt(lambda: self.look_one(event, start)) is not False
 
     def _expect(self) -> bool:
-        """Says what the GPMs ask of events that come alone; whether that can be asked."""
+        """Prepare single events for these GPMs; return whether that is possible."""
         if self._taking is None:
             return False
         taking, gpms = self._taking
@@ -185,12 +193,12 @@ class PrefixGroup(ABC):
                 part.count(found)
 
     def count(self) -> None:
-        """Counts the events that came alone so far."""
+        """Count the single events so far."""
         if self._taking is not None:
             self._taking[0].counts()
 
     def attempt(self, do: Callable[[], _What]) -> _What | None:
-        """Does something for all members; errors are for each of them to meet, and give None."""
+        """Do something for all members; an error is raised by each of them, and gives None here."""
         found: _What | None = None
         try:
             found = do()
@@ -205,7 +213,9 @@ class PrefixGroup(ABC):
         return found
 
     def _solutions(self, batch: EventBatch) -> dict[str, Solutions]:
-        """Those of each GPM. Of an event that comes alone those are asked that it may concern."""
+        """Return the solutions of each GPM. For a single event, only GPMs that it may concern are
+        evaluated.
+        """
         self.matched = None
         if len(batch) > 1:
             return {name: self._evaluated(name, batch) for name in self._gpms}
@@ -222,7 +232,7 @@ class PrefixGroup(ABC):
         return solutions
 
     def _indexed(self) -> Discrimination[str]:
-        """The GPMs that live members have, by what an event must have for them."""
+        """Return the GPMs of live members, indexed by the triples they need."""
         index, known = Discrimination[str](), set[str]()
         for member in (self.parts[i].member for i in self.live()):
             for name, part in member.pattern.gpms.items():
@@ -236,7 +246,7 @@ class PrefixGroup(ABC):
         return renamed_columns(gpm.evaluate(batch), gpm.names, names)
 
     def _let_members_move(self, batch: EventBatch, start: int) -> None:
-        """Members move as soon as no match of theirs can have an event from before the group's first."""
+        """Move members as soon as no match of theirs can have an event from before the group's first."""
         at = self.widest.place(int(batch.time[0]), start)
         if self._first is None:
             self._first = at
@@ -248,7 +258,7 @@ class PrefixGroup(ABC):
 
 
 def _gpms(members: Iterable[Member]) -> dict[str, tuple[GpmEvaluator, tuple[str, ...]]]:
-    """What has the solutions of each GPM of members, and the common names of its variables."""
+    """Return the matcher of each GPM of members, and the common names of its variables."""
     return {
         member.common.gpms[name]: (gpm, tuple(member.common.variables[n] for n in gpm.names))
         for member in members
@@ -257,5 +267,5 @@ def _gpms(members: Iterable[Member]) -> dict[str, tuple[GpmEvaluator, tuple[str,
 
 
 def _concerned(index: Discrimination[str], name: str, solve: Solve, event: Single) -> Values | None:
-    """What a GPM has in an event that came alone, which is asked if the event may concern it."""
+    """Return a GPM's solutions in a single event; it is evaluated only if the event may concern it."""
     return solve(event) if name in index.of_single(event.terms) else ()

@@ -1,7 +1,4 @@
-"""A query that shares partial matches, as the matcher of itself: others bring it the matches.
-
-``MemberGroup`` and ``Waitlist`` are the group and the cohort as members see them.
-"""
+"""Members: queries that share partial matches, in the role of their own matchers."""
 
 from __future__ import annotations
 
@@ -36,7 +33,9 @@ _ALWAYS: Final = 1 << 62
 
 
 class _Found(NamedTuple):
-    """Matches, ``before`` which position the events are with which a query has them, and the ``time``."""
+    """Matches, the position ``before`` which a query must have seen the events, and the ``time``
+    to wait for.
+    """
 
     before: int
     time: int | None
@@ -88,11 +87,11 @@ class MemberGroup(Protocol):
 
 
 class Member(Immediate):
-    """One of the queries: a matcher to which others bring the matches.
+    """One of the queries: a matcher that gets its matches from a group.
 
-    ``until``: from this position on it wants no match that ends there. ``queries`` says for how many queries,
-    which ask the same, it stands. ``begin``: when its first window begins, once events have come; ``ticks``:
-    what times are. ``is_courted``: it will have a group as soon as events come.
+    ``until``: matches that end at this position or later are not needed. ``queries`` returns the number of
+    equal queries that it stands for. ``begin``: when its first window begins, once events have come;
+    ``ticks``: the times are ticks. ``is_courted``: it will have a group as soon as events come.
     """
 
     def __init__(
@@ -108,16 +107,16 @@ class Member(Immediate):
         bound: Bound | None = None,
     ) -> None:
         self.pattern = pattern
-        #: What evaluates it, by itself or with others.
+        #: The matcher of its own, before or without a group.
         self.matcher = matcher
         self.window = pattern.query.window
-        #: The same for all that may begin alike.
+        #: A key that is equal for all that may have a common prefix.
         self.asks_first = asks_first
         self._canonical = common
         self.gpms = gpms
         self.context = context
         self.dictionary = dictionary
-        #: The bounds that it has.
+        #: Its bounds.
         self.bound = bound
         self.until = _ALWAYS
         self.begin: int | None = None
@@ -128,14 +127,14 @@ class Member(Immediate):
         self._part: GroupPart | None = None
         self._next: GroupPart | None = None
         self._found: deque[_Found] = deque()
-        # What was counted by a group that it has left.
+        # The counts of a group that it has left.
         self._counted: list[Counts] = []
-        #: The group that it gets matches from, while it needs those of no other.
+        #: The group of its matches, until it has moved to another one.
         self.group: MemberGroup | None = None
 
     @cached_property
     def _common(self) -> Canonical | None:
-        # Computed only when another query may begin alike: most queries need no canonical form.
+        # Computed only when another query may have a common prefix: most queries need no canonical form.
         return self._canonical()
 
     @property
@@ -156,17 +155,17 @@ class Member(Immediate):
 
     @property
     def is_over(self) -> bool:
-        """Whether it wants nothing any more."""
+        """Whether it is over."""
         return self.until < _ALWAYS
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a group gets to know the events that it needs before it has this query's matches."""
+        """Whether a group must first see the events that it needs, before it has this query's matches."""
         return self._next is not None
 
     @property
     def is_alone(self) -> bool:
-        """Whether it is in no group, and will be in none soon."""
+        """Whether it is in no group, and will not be in one soon."""
         return not (self._part or self._next or self._cohort or self.is_courted)
 
     @property
@@ -175,35 +174,39 @@ class Member(Immediate):
         return self._cohort is not None
 
     def is_shared_at(self, position: int) -> bool:
-        """Whether its matches that end there, or later, come from a group; if not, it evaluates by itself."""
+        """Return whether its matches that end there, or later, come from a group; otherwise from its own
+        matcher.
+        """
         return self._part is not None and position >= self._part.since
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """How many queries want the partial matches of its first element, its first two, and so on."""
+        """How many queries share the partial matches of its first element, its first two, and so on."""
         return () if self._part is None else self._part.group.shared(self)
 
-    # --- as a matcher ------------------------------------------------------------------------
+    # --- as a matcher -----------------------------------------------------------------------------
 
     def see(self, batch: EventBatch, start: int, begin: int) -> None:
-        """Events are there, the first at position ``start``; ``begin`` is when the first of all was.
+        """Process events, the first at position ``start``; ``begin``: the time of the very first one.
 
-        To be called before any member is given later ones: then what is found in these waits for ``process``.
+        Must be called before any member is given later events: then the matches wait for ``process``.
         """
         if self.begin is None:
             self.begin, self.ticks = begin, batch.clock is Clock.TICKS
         if self._cohort is not None:
             if self._part is None:
                 self._cohort.begin(self, begin, self.ticks)
-            # Behind that: an interrupt in there lets these events come once more.
+            # After that: an interrupt in there makes these events come once more.
             self._cohort = None
-        if self._next is not None:  # may become that of now
+        if self._next is not None:  # it may become the current group
             self._next.group.see(batch, start + self._next.offset)
         if self._part is not None:
             self._part.group.see(batch, start + self._part.offset)
 
     def matched(self) -> Sequence[tuple[str, int]] | None:
-        """The GPMs that have solutions in the event seen last, and how many; None if several were seen."""
+        """Return the GPMs that have solutions in the last event, and how many; None if the last call had
+        several events.
+        """
         group = None if self._part is None else self._part.group
         known = None if group is None or group.error is not None else group.matched
         if known is None:
@@ -212,11 +215,11 @@ class Member(Immediate):
 
     @property
     def offset(self) -> int:
-        """What its positions lack in the group's."""
+        """The difference of the group's positions to its own."""
         return 0 if self._part is None else self._part.offset
 
     def counts(self) -> Sequence[Counts]:
-        """What was counted of events that came alone, since the last call, by its GPMs."""
+        """Return the counts of single events since the last call, by its GPMs."""
         found, self._counted = self._counted, []
         if self._part is not None:
             self._part.group.count()
@@ -225,7 +228,7 @@ class Member(Immediate):
 
     @property
     def has_found(self) -> bool:
-        """Whether there are matches for ``process`` to give."""
+        """Whether ``process`` will yield matches."""
         return bool(self._found)
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
@@ -236,17 +239,17 @@ class Member(Immediate):
         self.check()
 
     def check(self) -> None:
-        """What has ended the group ends this query, too: raises that."""
+        """Raise the error that has ended the group: it ends this query, too."""
         if self._part is not None and self._part.group.error is not None:
             raise self._part.group.error
 
     def close(self) -> Iterator[Block]:
-        """No match waits for time to pass."""
+        """Yield nothing: no match waits for time."""
         self.check()
         yield from ()
 
     def leave(self, position: int) -> None:
-        """It wants no match that ends with the event at a position, or later."""
+        """Need no match that ends with the event at a position, or later."""
         self.until = min(self.until, position)
         for part in (self._part, self._next):
             if part is not None:
@@ -262,7 +265,7 @@ class Member(Immediate):
     # --- as a part of the group -----------------------------------------------------------------
 
     def join(self, part: GroupPart, now: int | None) -> None:
-        """It becomes a member of a group; ``now``: its position, if it has the group's matches at once."""
+        """Become a member of a group; ``now``: its position, if it has the group's matches at once."""
         self.withdraw()
         self.is_courted = False
         self._next, self.group = part, None
@@ -270,8 +273,8 @@ class Member(Immediate):
             self.move(now)
 
     def move(self, since: int) -> None:
-        """The group that it waited for has all the events that it needs, from a position on."""
-        self._counted = [*self.counts()]  # by the group that it leaves
+        """Move to the group it waited for: that has all the events that it needs, from a position on."""
+        self._counted = [*self.counts()]  # of the group that it leaves
         before, part, self._next = self._part, self._next, None
         assert part is not None
         self._part, part.since = part, since
@@ -280,17 +283,17 @@ class Member(Immediate):
             before.group.drop()
 
     def stay(self, part: GroupPart) -> None:
-        """A group is over: if that is the one that it waited for, all stays as it is."""
+        """Note that a group is over: if it waited for that one, nothing changes."""
         if part is self._next:
             self._next = None
             self.group = None if self._part is None else self._part.group
 
     def wants(self, part: GroupPart) -> bool:
-        """Whether a group is to look for its matches, now or later."""
+        """Return whether a group must find its matches, now or later."""
         return part is self._part or part is self._next
 
     def has(self, part: GroupPart) -> bool:
-        """Whether its matches are those of this group."""
+        """Return whether its matches are those of this group."""
         return part is self._part
 
     def take_found(self, found: list[Block], before: int, time: int | None = None) -> None:
@@ -303,10 +306,10 @@ class Member(Immediate):
 
 
 class GroupPart:
-    """A member in a group. Events, solutions and names are its own, positions the group's.
+    """A member's part in a group. Events, solutions and names are its own, positions the group's.
 
-    ``offset``: what the member's own positions lack in the group's. ``since``: the own position from which on
-    it has the group's matches.
+    ``offset``: the difference to the member's own positions. ``since``: the own position from which on it has
+    the group's matches.
     """
 
     def __init__(self, group: MemberGroup, member: Member, offset: int, gpms: Sequence[str]) -> None:
@@ -321,7 +324,7 @@ class GroupPart:
         keys = tuple(variable.name for variable in member.pattern.query.partition)
         self.history = History(own, keys, Budget(UNLIMITED))
         self.history.there = self._names
-        # Which of the group's GPMs are its own; and of the events that came alone, what was counted of these.
+        # The numbers of its own GPMs among the group's; and the counts of single events.
         self._numbers = np.array([names.number for names in self._names], dtype=np.int64)
         self._counts = self._none()
         self._last = -1
@@ -335,35 +338,35 @@ class GroupPart:
         return Counts(0, nothing, nothing)
 
     def count(self, found: Ints) -> None:
-        """Counts events that came alone, given how many solutions each GPM of the group has in each."""
+        """Count single events, given the number of solutions of each GPM of the group in each."""
         of, rows = self._counts, found[:, self._numbers]
         some = rows > 0
         relevant = of.relevant + int(np.count_nonzero(some.any(axis=1)))
         self._counts = Counts(relevant, of.matched + some.sum(axis=0), of.rows + rows.sum(axis=0))
 
     def counts(self) -> Counts:
-        """What was counted since the last call, by the member's GPMs."""
+        """Return what was counted since the last call, by the member's GPMs."""
         counts, self._counts = self._counts, self._none()
         return counts
 
     @property
     def until(self) -> int:
-        """The group's position from which on the member wants no match that ends there."""
+        """The group's position from which on the member needs no match."""
         return self.member.until + self.offset
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the member has its matches of the group, or will have."""
+        """Whether the member has its matches from the group, or will have."""
         return self.member.wants(self)
 
     def seen(self, stretch: Stretch) -> Stretch:
-        """Batches of the group under the member's own names: the same for the same."""
+        """Return batches of the group under the member's own names: the same object for the same batches."""
         if self._seen is None or self._seen.whole is not stretch:
             self._seen = Renamed(stretch, self._names, self._renamed)
         return self._seen
 
     def follow(self, history: History) -> None:
-        """Has the events of the group, under its own names."""
+        """Use the events of the group, under its own names."""
         self.history.beside = history
         for chunk in history.since(self._last):
             self.history.add(self._renamed(chunk), next(iter(history)).last)

@@ -1,8 +1,8 @@
-"""Automata of several queries as one, up to where the queries part.
+"""The automata of several queries as one, up to where the queries part.
 
-The queries are under common names (``canonical``), so two of their gates are one if they are equal, and
-lead to one place. A partial match of the whole is one of all the queries that have its gate: which these are
-is known of the gate, and nothing has to be kept with the partial match.
+The queries are under common names (``canonical``), so two of their gates are merged if they are equal and
+lead to one place. A partial match of the whole belongs to all the queries that have its gate, so that nothing
+has to be kept with the partial match.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from spaseq.matching.nfa.tables.writer import write
 from spaseq.terms.dictionary import Term
 
 Ints = npt.NDArray[np.int64]
-#: So many ways lead from a gate at most where several queries part.
+#: The most ways out of a gate where several queries part.
 _MOST_WAYS: Final = 60
-#: Of each way from a gate the members' gates, and the numbers of the way there.
+#: For each way out of a gate, the members' gates, and the numbers of the way there.
 _Ways = Sequence[Mapping[int, "tuple[Gate, int]"]]
-#: What is done where a match ends, and in which order of preference it is.
+#: The actions at the end of a match, and its order of preference.
 _Ending = tuple[tuple[Action, ...], tuple[int, ...]]
 
 
@@ -49,7 +49,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """``merged`` queries as tables of ``nfa``, or as the tables that it builds those for SKIP from.
+    """``merged`` queries as tables of ``nfa``, or as the tables that AFTER MATCH SKIP uses.
 
     ``gates``: the members of each gate; ``rivals``: for each candidate, the members that must not skip it.
     ``candidates`` and ``accepts``: for each member, its own number of each candidate and accept; -1: none.
@@ -64,7 +64,7 @@ class Tables:
 
 
 def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
-    """Queries under common names as the alternatives of one."""
+    """Return queries under common names as the alternatives of one."""
     return replace(
         patterns[0],
         root=Either(-1, tuple({pattern.root.id: pattern.root for pattern in patterns}.values()), apart=True),
@@ -75,14 +75,14 @@ def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
 
 
 def merge(patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], by: str) -> Merged:
-    """The automata of queries under common names, as one; ``starts``: of each. ``by``: the matcher."""
+    """Return the merged automaton of queries under common names; ``starts``: of each. ``by``: the matcher."""
     return _merged(patterns, starts, by)[0]
 
 
 def tables(
     patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], intern: Callable[[Term], int]
 ) -> Tables:
-    """The same as tables. Raises ``BeyondTables``."""
+    """Return the same as tables. Raises ``BeyondTables``."""
     merged, merger = _merged(patterns, starts, "nfa")
     if merger.is_ordered and any(map(_is_twofold, merger.ways.values())):
         raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
@@ -130,14 +130,14 @@ class _Merger:
 
     def __init__(self, is_ordered: bool, is_told: bool) -> None:
         self.is_ordered, self._is_told = is_ordered, is_told
-        #: Of each gate and each of its ways, the members' gates and the numbers of the way there.
+        #: For each gate and each of its ways, the members' gates and the numbers of the way there.
         self.ways: dict[Gate, list[dict[int, tuple[Gate, int]]]] = {}
         self.accepts: dict[ProgramState, dict[_Ending, dict[int, ProgramState]]] = {}
-        #: By what they are of the members.
+        #: Merged places, by the members' places.
         self.known: dict[frozenset[tuple[int, ProgramState]], ProgramState] = {}
 
     def place(self, own: Mapping[int, ProgramState]) -> ProgramState:
-        """The place that is these places of the members."""
+        """Return the place that stands for these places of the members."""
         key = frozenset(own.items())
         known = self.known.get(key)
         if known is not None:
@@ -190,16 +190,18 @@ class _Merger:
         yield some
 
     def _may_part(self, gate: Gate) -> bool:
-        """Whether a partial match with bits for what it has taken can wait there for other members, too."""
+        """Return whether a partial match with bits for what it has taken can wait there for other members,
+        too.
+        """
         if gate.strategy is not Strategy.NEXT or not self._is_told or len(gate.ways) != 1:
             return False
         return all(rival.unit.id == gate.ways[0].unit.id for rival in gate.rivals)
 
     def _what(self, gate: Gate) -> object:
-        """Return a key, equal for gates that are one.
+        """Return a key, equal for gates to be merged.
 
-        A gate of ``;`` must not skip what other members wait for. So it equals no other, unless bits tell
-        the members apart.
+        A gate of ``;`` must not skip what other members wait for. So it equals no other, unless bits
+        distinguish the members.
         """
         parts = self._may_part(gate)
         rivals = () if parts else gate.rivals
@@ -208,15 +210,15 @@ class _Merger:
 
 
 def _step(way: GateEdge) -> object:
-    """All of a way but where it leads."""
+    """Return a way without its target."""
     return way.begins, way.unit, way.inside
 
 
 def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[ProgramState]]) -> Ints:
-    """Of each member, what number each candidate of all is as its own; -1: none.
+    """Return, for each member, its own number of each candidate of all; -1: none.
 
-    A way is one candidate, since there is no ``&``; behind the ways are rivals that are none.
-    ``ways``: of each gate of all, the ways, and how many candidates it has. ``own``: members' places.
+    A way is one candidate, since there is no ``&``; after the ways come rivals that are not ways. ``ways``:
+    for each gate of all, the ways, and the number of candidates. ``own``: members' places.
     """
     begins = [_begins(places) for places in own]
     found = np.full((len(own), sum(size for _, size in ways)), -1, dtype=np.int64)
@@ -235,7 +237,7 @@ def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[Progra
 
 
 def _begins(places: Sequence[ProgramState]) -> dict[Gate, int]:
-    """The number of the first candidate of each gate."""
+    """Return the number of the first candidate of each gate."""
     begins, count = dict[Gate, int](), 0
     for place in places:
         for gate in place.gates:
@@ -245,13 +247,13 @@ def _begins(places: Sequence[ProgramState]) -> dict[Gate, int]:
 
 
 def _is_twofold(of_gate: Sequence[Mapping[int, tuple[Gate, int]]]) -> bool:
-    """Whether an event leads a run of some member two ways."""
+    """Return whether an event leads a run of some member two ways."""
     members = [member for of in of_gate for member in of]
     return len(set(members)) < len(members)
 
 
 def _rivals(of_gate: Sequence[Mapping[int, tuple[Gate, int]]], size: int) -> Iterator[frozenset[int]]:
-    """Of each candidate of a gate the members that must not skip it; see ``_candidates``."""
+    """Yield, for each candidate of a gate, the members that must not skip it; see ``_candidates``."""
     for of in of_gate:
         yield frozenset(
             member
@@ -263,7 +265,7 @@ def _rivals(of_gate: Sequence[Mapping[int, tuple[Gate, int]]], size: int) -> Ite
 
 
 def _size(gate: Gate) -> int:
-    """How many candidates it has."""
+    """Return the number of a gate's candidates."""
     return sum(len(parts) for parts, _ in candidates(gate))
 
 
@@ -271,7 +273,7 @@ def _accepts(
     accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, ProgramState]]],
     own: Sequence[Sequence[ProgramState]],
 ) -> Ints:
-    """The same of the ways to end."""
+    """Return the same for the ways to end."""
     numbers: list[dict[tuple[ProgramState, tuple[Action, ...]], int]] = []
     for places in own:
         of_member: dict[tuple[ProgramState, tuple[Action, ...]], int] = {}

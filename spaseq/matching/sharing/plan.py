@@ -24,17 +24,17 @@ from spaseq.matching.sharing.merge import Merged, merge, tables
 from spaseq.matching.templates.form import alone, form, template
 from spaseq.patterns.sharing import question
 
-#: Queries that ask the same, and run as one.
+#: Equal queries, which run as one.
 _Unit = tuple[str, ...]
 _Member = tuple[_Unit, SequencePattern, Canonical]
 
-#: So many queries are named at a state of a drawing.
+#: The most queries named at a state of a drawing.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Queries that run as one over a table of their constants, or, if that is empty, because they are equal.
+    """Queries that run as one over a table of their constants or, if that is empty, because they are equal.
 
     ``text`` is the query of all, with ``parameters`` where they differ; ``rows`` are the constants of each.
     """
@@ -46,7 +46,7 @@ class Same:
     nfa: NFA
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the plan as plain values."""
         rows = [dict(zip(self.parameters, row, strict=True)) for row in self.rows]
         return {
             "queries": list(self.queries),
@@ -57,7 +57,7 @@ class Same:
         }
 
     def lines(self) -> Iterator[str]:
-        """The same in words."""
+        """Yield the plan in words."""
         if not self.parameters:
             yield f"as one     {', '.join(self.queries)}: they ask the same"
             return
@@ -68,7 +68,7 @@ class Same:
         yield from (f"    {line}" for line in self.table())
 
     def table(self) -> list[str]:
-        """The constants, a query a line."""
+        """Return the constants, a query a line."""
         head = ("", *(f"?{name}" for name in self.parameters))
         rows = [head, *((name, *row) for name, row in zip(self.queries, self.rows, strict=True))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -91,7 +91,7 @@ class Prefix:
     ends: tuple[tuple[str, ...], ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the plan as plain values."""
         states = [
             {"state": state, "queries": list(wanted), "ends": list(ends)}
             for state, (wanted, ends) in enumerate(zip(self.wanted, self.ends, strict=True))
@@ -100,7 +100,7 @@ class Prefix:
         return {"queries": sequences, "automaton": draw.as_json(self.nfa), "wanted": states}
 
     def lines(self) -> Iterator[str]:
-        """The same in words."""
+        """Yield the plan in words."""
         yield "shared     partial matches, up to where these part:"
         width = max(map(len, self.queries))
         for name, sequence in zip(self.queries, self.sequences, strict=True):
@@ -117,7 +117,7 @@ class Prefix:
                     yield f"        ends a match of {', '.join(self.ends[state])}{condition}"
 
     def notes(self) -> draw.Notes:
-        """The queries at each state, as a drawing has room for them."""
+        """Return the queries at each state, as many as a drawing has room for."""
         states = [_some(wanted, len(self.queries)) for wanted in self.wanted]
         ends = [
             f" ends {_some(e, len(w))}" * (0 < len(e) < len(w))
@@ -128,7 +128,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A query that runs by itself, or as one with queries that ask the same, and why."""
+    """A query that runs by itself, or as one with equal queries, and why."""
 
     queries: tuple[str, ...]
     sequence: str
@@ -136,7 +136,7 @@ class Alone:
     nfa: NFA
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the plan as plain values."""
         return {
             "queries": list(self.queries),
             "sequence": self.sequence,
@@ -147,7 +147,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class SharedPlan:
-    """What queries that are registered before the same event have in common. ``str`` shows it to people."""
+    """What queries registered before the same event share. ``str`` shows it to people."""
 
     same: tuple[Same, ...]
     prefixes: tuple[Prefix, ...]
@@ -160,7 +160,7 @@ class SharedPlan:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
+        """Return the plan as plain values."""
         return {
             "as one": [same.as_json() for same in self.same],
             "shared": [prefix.as_json() for prefix in self.prefixes],
@@ -168,7 +168,7 @@ class SharedPlan:
         }
 
     def svg(self) -> str:
-        """The automata that run, one below the other, with the queries that each is of."""
+        """Return the automata, one below the other, each with its queries."""
         drawn = [
             (
                 f"{', '.join(same.queries)}: as one",
@@ -184,7 +184,7 @@ class SharedPlan:
 
 
 def explain_all(queries: Mapping[str, Query]) -> SharedPlan:
-    """How queries will be run by one engine, if they are registered before the same event."""
+    """Explain how queries will be run by one engine, if they are registered before the same event."""
     same: list[Same] = []
     units: dict[_Unit, Query] = {}
     reasons: dict[_Unit, str] = {}
@@ -223,7 +223,7 @@ def _same(queries: Mapping[str, Query]) -> Same:
         gpms = tuple(
             replace(gpm, pattern=replace(gpm.pattern, elements=gpm.pattern.elements[:-1]))
             for gpm in made.query.gpms
-            if isinstance(gpm.pattern.elements[-1], Values)  # where the table belongs: in each
+            if isinstance(gpm.pattern.elements[-1], Values)  # in each GPM, the table's place
         )
         first = replace(first, gpms=gpms)
     return Same(
@@ -239,7 +239,7 @@ def _same(queries: Mapping[str, Query]) -> Same:
 
 
 def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[Prefix]:
-    """The queries that share partial matches; ``reasons`` gets why others do not."""
+    """Return the queries that share partial matches; ``reasons`` gets why others do not."""
     numbers: dict[frozenset[str], tuple[OutlineNumbers, OutlineNumbers]] = {}
     alike: dict[tuple[frozenset[str], str, object], list[_Member]] = {}
     for unit, query in units.items():
@@ -320,7 +320,7 @@ def _prefix(members: Sequence[_Member], matcher: str) -> Prefix | None:
 
 
 def _places(merged: Merged) -> list[ProgramState]:
-    """The places of an automaton, in breadth."""
+    """Return the places of an automaton, breadth-first."""
     found = [merged.start]
     known = {merged.start}
     for place in found:
@@ -333,7 +333,7 @@ def _places(merged: Merged) -> list[ProgramState]:
 
 
 def _names(commons: Sequence[Canonical]) -> list[dict[str, list[str]]]:
-    """What each query calls the GPMs that have common names."""
+    """Return each query's names for the GPMs under common names."""
     found: list[dict[str, list[str]]] = []
     for common in commons:
         names: dict[str, list[str]] = {}
@@ -344,8 +344,8 @@ def _names(commons: Sequence[Canonical]) -> list[dict[str, list[str]]]:
 
 
 def _renamed(unit: Node, names: Sequence[Mapping[str, list[str]]], members: Iterable[int]) -> Atom:
-    """An element under the names that the queries have for it."""
-    assert isinstance(unit, Atom)  # what else there is shares nothing
+    """Return an element under the queries' names for it."""
+    assert isinstance(unit, Atom)  # shared elements are nothing else
     own = dict.fromkeys(name for member in sorted(members) for name in names[member][unit.gpm])
     return replace(unit, gpm="/".join(own))
 

@@ -1,7 +1,7 @@
-"""What is to be expected of partial matches in the rest of their windows, from the last gate to the first.
+"""Expected matches and work of partial matches in the rest of their windows, from the last gate to the first.
 
-*Rates* come in: how often in an event a partial match of each class becomes matches, and takes each *step* to
-each class behind it. A table describes the steps.
+The input are *rates*: how often per event a partial match of each class becomes matches, and takes each
+*step* to each following class. A table describes the steps.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from spaseq._jit import kernel, part
 from spaseq.matching.filters._kernel_values import Floats, Ints, pointer
 from spaseq.matching.shedding._kernel_known import AGES
 
-# Columns of a step: its gate, and that one's first class; how many codes there are of the place that it comes
-# from, and of the one that it leads to; where its rates stand, by code and target; and of the list of gates,
-# by their first classes, where those of the place that it leads to stand.
+# Columns of a step: its gate, and the gate's first class; the number of codes of its source place and of its
+# target place; where its rates are, by code and target; and the range of the target place's gates in the list
+# of gates, which has their first classes.
 S_GATE: Final = 0
 S_BASE: Final = 1
 S_CODES: Final = 2
@@ -29,18 +29,18 @@ gate, base, codes = reads_row(S_GATE, S_SIZE), reads_row(S_BASE, S_SIZE), reads_
 targets, rates_at = reads_row(S_TARGETS, S_SIZE), reads_row(S_RATES, S_SIZE)
 behind, behind_end = reads_row(S_BEHIND, S_SIZE), reads_row(S_BEHIND_END, S_SIZE)
 
-#: What is expected: matches, and units of work.
+#: The expected quantities: matches, and units of work.
 WHATS: Final = 2
-#: What brings a little less than the price is kept in part, from 1 less this to 1 more.
+#: Utilities within this share of the price are kept in part.
 MARGIN: Final = 0.1
-#: What changes less than this is what it was.
+#: The iteration stops when values change by less than this share.
 _SAME: Final = 0.01
 _NOTHING: Final = 1e-8
 
 
 @part
 def _add(t: Ints, s: int, rates: Floats, brings: Floats, width: int, to: Floats) -> None:
-    """Adds to each class that takes a step what those behind it bring, ``width`` numbers each."""
+    """Add to each class that takes a step what the next classes bring, ``width`` numbers each."""
     many = targets(t, s)
     for i in range(codes(t, s)):
         at, row = (base(t, s) + i) * width, rates_at(t, s) + i * many
@@ -51,7 +51,7 @@ def _add(t: Ints, s: int, rates: Floats, brings: Floats, width: int, to: Floats)
 
 @part
 def worth(value: float, cost: float, price: float) -> float:
-    """Which share of those is kept that bring so much for so much work."""
+    """Return the share to keep of partial matches with this value and cost, at a price."""
     if price <= 0:
         return 1.0
     return min(max((value / max(price * cost, 1e-12) - 1) / (2 * MARGIN) + 0.5, 0.0), 1.0)
@@ -59,7 +59,7 @@ def worth(value: float, cost: float, price: float) -> float:
 
 @part
 def _brought(t: Ints, s: int, gates: Ints, ahead: Floats, price: float, brings: Floats) -> None:
-    """What a step brings, of each class that it leads to: what follows, and a unit of work to make it."""
+    """Write what a step brings for each target class: what follows, and a unit of work to make it."""
     width = WHATS * AGES
     for j in range(targets(t, s)):
         for c in range(AGES):
@@ -75,22 +75,24 @@ def _brought(t: Ints, s: int, gates: Ints, ahead: Floats, price: float, brings: 
 
 @part
 def _lasts(dying: float, events: float) -> float:
-    """How many of so many events one lives through of which so many die in an event."""
+    """Return how many of ``events`` a partial match lives through that dies at the rate ``dying``
+    per event.
+    """
     return -expm1(-dying * events) / dying if dying > 1e-9 else events
 
 
 @part
 def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> None:
-    """What comes in the rest of the window, at so much an event by age, of one that may die before.
+    """Add up the expected quantities in the rest of the window, for a partial match that may die before.
 
-    ``rate`` and what comes ``to`` there are on average over an age, which has so many ``events``; ``dying``:
-    so many die in each.
+    ``rate`` is per event, by age; ``to`` gets the sum from the middle of an age on. An age has ``events``
+    events; ``dying`` is the rate of dying per event.
     """
     whole, half = _lasts(dying, events), _lasts(dying, events / 2)
     stays, stays_half = exp(-dying * events), exp(-dying * events / 2)
     later = 0.0
     for age in range(AGES - 1, -1, -1):
-        # Of those of an age, half of it is over.
+        # On average half of an age is over.
         to[at + age] = rate[at + age] * half + stays_half * later
         later = rate[at + age] * whole + stays * later
 
@@ -100,11 +102,11 @@ def follow(
     table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, load_: Floats, dying_: Floats,
     events: float, price: float, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
 ) -> None:  # fmt: skip
-    """What is to be expected of a partial match of each class: matches, and units of work.
+    """Compute the expected matches and units of work of a partial match of each class.
 
-    ``ahead`` has numbers by class, what and age, and ``rate`` what comes in one event (see ``_rest``); of
-    ``count`` gates, the last comes first. What is not worth the ``price`` is shed as soon as it is made.
-    Where a step leads back, it takes several rounds.
+    ``ahead`` has numbers by class, quantity and age, and ``rate`` the quantities in one event (see
+    ``_rest``). The last of ``count`` gates comes first. Partial matches not worth the ``price`` are shed as
+    soon as they are made. Steps that lead back need several rounds.
     """
     t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
     load, dying, brings = pointer(load_), pointer(dying_), pointer(brings_)
@@ -149,8 +151,9 @@ def at_once(
     table: Ints, gates_: Ints, matched_: Floats, rates_: Floats, load_: Floats, value_: Floats,
     brings_: Floats, found_: Floats,
 ) -> None:  # fmt: skip
-    """In an event, of one partial match of each class: by age the matches to be expected of what becomes
-    of it there, and then the units of work that this is at once. ``value``: those to be expected of one.
+    """Compute, for one event and a partial match of each class, the expected matches of what becomes of it.
+
+    By age; followed by the immediate units of work. ``value``: the expected matches of a partial match.
     """
     t, gates, value, rates = pointer(table), pointer(gates_), pointer(value_), pointer(rates_)
     brings, found = pointer(brings_), pointer(found_)

@@ -1,8 +1,8 @@
-"""What an event is not shown, as too much was taken of late: the partial matches that promise least of it.
+"""Pass over partial matches in a burst: events are not shown to the ones that promise least.
 
-Only at gates of ``:``, where to a run that is not shown an event it is as if that had not come: what goes on
-without it is a run of its own. There no event bars a run from others, so that one barred from all is passed
-over.
+Only at gates of ``:``, where a run that is not shown an event is as if the event had not come: a run that
+continues without it is a run of its own. No event excludes such runs from others, so a run excluded from all
+events is one that is passed over.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from spaseq.matching.nfa.compiled._kernel_places import bucket_of_row
 from spaseq.matching.nfa.records import buckets, candidates, gates, header, waits
 from spaseq.matching.shedding._kernel_known import AGES, CODE, age, known_at
 
-#: Barred from the events of all streams, until long after the last of them.
+#: Excluded from the events of all streams, until long after the last of them.
 PASSED_OVER: Final = -1
 
 
 @part
 def is_free(t: Ints, gate: int) -> bool:
-    """Whether a run at a gate loses nothing but an event that it is not shown."""
+    """Return whether a run at a gate loses only an event that it is not shown."""
     if gates.operator(t, gate) != gates.ANY or gates.gathers(t, gate) != 0 or gates.parted(t, gate) != 0:
         return False
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -37,14 +37,14 @@ def is_free(t: Ints, gate: int) -> bool:
 
 @part
 def _admit(m: Ints, w: int) -> None:
-    """A wait is shown events."""
+    """Show events to a wait again."""
     waits.set_barred(m, w, 0)
     waits.set_bar_time(m, w, 0)
 
 
 @part
 def _cell(t: Ints, m: Ints, known: Ints, bases: Ints, w: int, gate: int, axis: int, now: int) -> int:
-    """The cell of a wait at a gate; -1 if nobody has looked at it yet."""
+    """Return the cell of a wait at a gate; -1 if it is unknown."""
     at = known_at(m, known, waits.node(m, w))
     if at < 0:
         return -1
@@ -58,9 +58,10 @@ def _list(
     t: Ints, m: Ints, b: Ints, known: Ints, bases: Ints, p: int, gate: int, e: int, g: int, listed: Ints,
     times: Ints, cells: Ints, count: int, most: int, axis: int, now: int,
 ) -> int:  # fmt: skip
-    """Lists the partial matches of a partition that wait at a gate for a GPM's rows in an event; how many.
+    """List the partial matches of a partition that wait at a gate for a GPM's rows in an event; return how
+    many.
 
-    ``times``: how often each would be shown something. Where one is listed stands in it, too.
+    ``times``: how often each would be shown a row. A listed wait has its place in the list.
     """
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.gpm(t, c) != g:
@@ -92,11 +93,12 @@ def to_show(
     tables: Ints, ints: Ints, batch: Ints, known_: Ints, bases_: Ints, listed_: Ints, times_: Ints,
     cells_: Ints, loads_: Ints, axis: int, now: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Lists the partial matches that the events of a batch would be shown to, once each, and need not be.
+    """List the partial matches that the events of a batch would be shown to, once each, and may be passed
+    over.
 
-    They are passed over, until ``show`` or ``show_all`` says otherwise. How many there are: no more than
-    there is room for; and how often something would be shown to one. ``times``: how often to each; ``cells``:
-    the cell of each; ``loads``: how often to those of each cell, and behind all, to those of none.
+    They are passed over until ``show`` or ``show_all``. Returns their number, at most the room of the list,
+    and how often one would be shown a row. ``times``: how often each; ``cells``: the cell of each; ``loads``:
+    how often those of each cell and, at the end, those without a cell.
     """
     t, m, b, listed, times = pointer(tables), pointer(ints), pointer(batch), pointer(listed_), pointer(times_)
     known, bases, cells, loads = pointer(known_), pointer(bases_), pointer(cells_), pointer(loads_)
@@ -128,17 +130,17 @@ def pass_over(
     ints: Ints, promise_: Floats, least: float, share: float, listed_: Ints, times_: Ints, cells_: Ints,
     count: int, passed_: Ints,
 ) -> int:  # fmt: skip
-    """Of so many listed, those are to be shown that promise more than that, and of those that promise as much
-    a share; how many are not.
+    """Show events to the listed ones that promise more than ``least``, and to a ``share`` of the ones that
+    promise as much; return how many are passed over.
 
-    These are listed from the beginning on. ``passed``: how often one was not shown something, by cell.
+    These are moved to the beginning of the list. ``passed``: how often one was not shown a row, by cell.
     """
     m, promise, listed = pointer(ints), pointer(promise_), pointer(listed_)
     times, cells, passed = pointer(times_), pointer(cells_), pointer(passed_)
     gone, due = 0, 0.5
     for i in range(count):
         w, cell = listed[i], cells[i]
-        # What nobody has looked at yet is shown.
+        # Waits without a known cell are shown.
         is_shown = cell < 0 or promise[cell] > least
         if cell >= 0 and promise[cell] == least:
             due += share
@@ -155,7 +157,7 @@ def pass_over(
 
 @kernel
 def show(ints: Ints, listed_: Ints, count: int) -> None:
-    """The first so many listed are shown events again; none of them was moved since."""
+    """Show events again to the first ``count`` of the list. None may have been moved since."""
     m, listed = pointer(ints), pointer(listed_)
     for i in range(count):
         _admit(m, listed[i])
@@ -163,7 +165,7 @@ def show(ints: Ints, listed_: Ints, count: int) -> None:
 
 @kernel
 def show_all(tables: Ints, ints: Ints) -> None:
-    """All that were passed over are shown events again, wherever they stand now."""
+    """Show events again to all that were passed over, wherever they are now."""
     t, m = pointer(tables), pointer(ints)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         if waits.gate(m, w) != 0 and waits.bucket(m, w) != waits.IS_PARKED and is_free(t, waits.gate(m, w)):

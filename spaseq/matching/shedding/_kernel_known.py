@@ -1,8 +1,8 @@
-"""What is known of the arena's nodes beside it: the classes and ages that partial matches are told apart by.
+"""Knowledge about the arena's nodes, kept beside it: the classes and ages of partial matches.
 
-By a node's number: ``tag`` (the position of the event that made it, and 1; 0 if unknown, so that a node that
-was freed and used again is told apart) and ``code`` (its quantised values). A *class* is a gate and a code; a
-*cell* is a class and one of so many ages (``AGES``) of a run in its window.
+By a node's number: ``tag`` (the position of the event that made it, plus 1; 0 if unknown, so that a reused
+node is recognised) and ``code`` (its quantised values). A *class* is a gate and a code; a *cell* is a class
+and one of the ages (``AGES``) of a run in its window.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from spaseq.matching.nfa.compiled._kernel_memory import (
 from spaseq.matching.nfa.compiled._kernel_places import is_over
 from spaseq.matching.nfa.records import buckets, checks, entries, gaps, gates, header, nodes, units, waits
 
-#: So many ages of a run are told apart.
+#: The number of ages of a run.
 AGES: Final = 8
 
-# Columns of what is known of a node.
+# Columns of a node's record.
 TAG: Final = 0
 CODE: Final = 1
 KNOWN_SIZE: Final = 2
 
-# Columns of features: a program, and how many edges there are; and of a way: the number of its gate; the
-# feature of the place it leads to (-1 for none), and how many codes that has; where in ``steps`` its counts
-# begin, by code and target. Then what is rehearsed of it: where the ghosts of its place are, and of the one
-# it leads to, -1 if there are none; a way to its place; where the counts of its trials begin, -1 if there are
-# none; and a program of what its condition compares of an event, and where the latest of these values stand.
+# Columns of features: a program, and the number of edges. Columns of a way: the number of its gate; the
+# feature of the place it leads to (-1 for none), and the number of that feature's codes; where its counts in
+# ``steps`` begin, by code and target. Then for rehearsals: the ghosts of its place, and of the target place,
+# -1 if there are none; a way to its place; where the counts of its trials begin, -1 if there are none; and
+# the program of an event's value in its condition, and where the latest of these values are.
 F_CODE: Final = 0
 F_CODE_END: Final = 1
 F_COUNT: Final = 2
@@ -65,15 +65,15 @@ W_VALUE_END: Final = 9
 W_VALUES: Final = 10
 W_SIZE: Final = 11
 
-#: A feature has so many levels: no number, and 24 quantiles, between which there are so many edges.
+#: The levels of a feature: no number, and 24 quantiles, separated by edges.
 LEVELS: Final = 25
 EDGES: Final = LEVELS - 2
 
-#: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
+#: The number of values of each feature kept to learn its edges, after a count of all values.
 RING: Final = 512
 
-# Columns of what is counted of a class: matches that its partial matches became, events that these lived
-# through, and how many of them died before their window did (``bury``).
+# Counts of a class: matches of its partial matches, events that these lived through, and how many of them
+# died before their window ended (``bury``).
 MATCHED: Final = 0
 LIVED: Final = 1
 DIED: Final = 2
@@ -82,7 +82,7 @@ COUNTS: Final = 3
 
 @inlined
 def age(t: Ints, axis: int, first: int, now: int) -> int:
-    """How old a run is; ``now``: in tumbling windows, where all are alike."""
+    """Return the age of a run; ``now``: in tumbling windows, where all have the same age."""
     if t[LIMIT] <= 0:
         return now
     if axis > reach_after(first, t[LIMIT]):
@@ -92,26 +92,26 @@ def age(t: Ints, axis: int, first: int, now: int) -> int:
 
 @inlined
 def is_live(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
-    """Whether a wait is a partial match that may still go on."""
+    """Return whether a wait is a partial match that may still advance."""
     return not is_over(m, w, t[LIMIT], axis, time) and waits.bucket(m, w) != waits.IS_PARKED
 
 
 @inlined
 def known_at(m: Ints, known: Ints, node: int) -> int:
-    """Where it stands what is known of a node; -1 if nothing is."""
+    """Return the place of a node's record; -1 if there is none."""
     at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     return int(at) if known[at + TAG] == nodes.position(m, node) + 1 else -1
 
 
 @inlined
 def is_a_number(m: Ints, f: Floats) -> bool:
-    """Whether a program has left a number on the stack."""
+    """Return whether a program has left a number on the stack."""
     return bool(SHORT <= m[header.kinds(m)] <= CALC and f[1] == f[1])
 
 
 @inlined
 def keep(rings: Floats, ring: int, x: float) -> None:
-    """Adds a value to a ring."""
+    """Add a value to a ring."""
     rings[ring + 1 + int(rings[ring]) % RING] = x
     rings[ring] += 1
 
@@ -121,7 +121,9 @@ def coded(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
     edges: Floats, rings: Floats,
 ) -> int:  # fmt: skip
-    """The code of a wait's value, by edges; the value is kept in a ring, of which edges are learned."""
+    """Return the code of a wait's value, by edges; the value is added to a ring, from which edges are
+    learned.
+    """
     feature = ways[way + W_FEATURE]
     if feature < 0:
         return 0
@@ -141,7 +143,7 @@ def coded(
 
 @inlined
 def code_of(m: Ints, known: Ints, node: int) -> int:
-    """The code of a node; -1 if it is not known. That of the empty run is 0."""
+    """Return the code of a node; -1 if it is unknown. The empty run has code 0."""
     if node == 0:
         return 0
     at = known_at(m, known, node)
@@ -153,7 +155,7 @@ def learn(
     t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, node: int, known: Ints, ways: Ints,
     features: Ints, edges: Floats, rings: Floats, steps: Floats, counted: bool,
 ) -> int:  # fmt: skip
-    """Codes a wait's node; where it stands what is known of it now."""
+    """Code a wait's node; return the place of its record."""
     at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     way = nodes.way(m, node) * W_SIZE
     known[at + CODE] = coded(t, m, f, n, c, w, features, ways, way, edges, rings)
@@ -166,9 +168,10 @@ def learn(
 
 @part
 def lot(m: Ints, gate: int, node: int, draw: int) -> float:
-    """A number from 0 to 1 that a partial match has drawn: by its events, not by where it stands.
+    """Return a pseudo-random number from 0 to 1 for a partial match: it depends on its events, not on its
+    place.
 
-    Each ``draw`` is another one, or else what has stayed once would always stay.
+    Each ``draw`` gives another number; otherwise a partial match that was kept once would always be kept.
     """
     code = mix(mix(1, gate), draw)
     while node != 0:
@@ -177,8 +180,8 @@ def lot(m: Ints, gate: int, node: int, draw: int) -> float:
     return float(mix(code, 7) >> 11 & 0xFFFFFFFF) / 4294967296.0
 
 
-# Columns of where the dead are looked for: a chain, a gate, and of the gate's key how many columns it has in
-# what is in the chain, and which.
+# Columns of a row of ``graves``: a chain, a gate, and of the gate's key the number of its columns in the
+# chain's entries, and which.
 G_CHAIN: Final = 0
 G_GATE: Final = 1
 G_KEYS: Final = 2
@@ -189,7 +192,9 @@ G_SIZE: Final = G_FIRST + MOST_KEYS
 
 @part
 def _binds_nothing_more(t: Ints, m: Ints, w: int, forbidden: int, taken: Ints) -> bool:
-    """Whether all that joins what is forbidden with a run has its value: none to come can part them."""
+    """Return whether all join variables of a forbidden element are bound in a run: no future event can change
+    that.
+    """
     for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
         unit = checks.unit(t, check)
         for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
@@ -200,10 +205,10 @@ def _binds_nothing_more(t: Ints, m: Ints, w: int, forbidden: int, taken: Ints) -
 
 @part
 def is_dead(t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, time: int, taken: Ints) -> bool:
-    """Whether something forbidden has surely come in an open gap of a wait, before all that is to come.
+    """Return whether a forbidden event has surely come in an open gap of a wait, before all future events.
 
-    Good for queries of which ``Features.tells_the_dead`` says so. ``taken``: by slot, whether an event of a
-    match may bind it.
+    Valid for queries with ``Features.tells_the_dead``. ``taken``: by slot, whether an event of a match may
+    bind it.
     """
     start = w + t[GAPS] + FIRST_GAP
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
@@ -215,7 +220,7 @@ def is_dead(t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, time: int,
             or not _binds_nothing_more(t, m, w, forbidden, taken)
         ):
             continue
-        # As if the gap ended now: what has the same time need not be before what is to come.
+        # As if the gap ended now: events of the same time need not precede future events.
         gaps.set_before_time(m, gap, time)
         verdict, _, _ = look_back(t, m, f, n, c, w, gap, 0, False)
         if verdict == TRUE:
@@ -225,7 +230,7 @@ def is_dead(t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, time: int,
 
 @part
 def leave(m: Ints, w: int) -> None:
-    """Takes a partial match out of its list. Its place stays empty until the next sweep."""
+    """Remove a partial match from its list. Its place stays empty until the next sweep."""
     unlink(m, w)
     release(m, waits.node(m, w))
     waits.set_gate(m, w, 0)
@@ -233,7 +238,7 @@ def leave(m: Ints, w: int) -> None:
 
 @part
 def _bucket(m: Ints, g: int, p: int, x: int, graves: Ints) -> int:
-    """The bucket of the gate of a row of ``graves`` in which those are that have an entry's key."""
+    """Return the bucket, at the gate of a row of ``graves``, of the waits with an entry's key."""
     size = graves[g + G_KEYS]
     k0 = value(m, graves[g + G_FIRST], x) if size > 0 else 0
     k1 = value(m, graves[g + G_FIRST + 1], x) if size > 1 else 0
@@ -249,11 +254,11 @@ def bury(
     alive_: Ints, loads_: Floats, graves_: Ints, taken_: Ints, begin: int, since: int, axis: int, time: int,
     now: int, position: int, events: int, most: int,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Lets go of the partial matches that forbidden rows ended, those from ``begin`` on of since a time and
-    before ``time``: where the first one stands that is not from before it, how many partial matches were
-    looked at, no more than ``most``, and how much load is gone.
+    """Remove the partial matches ended by forbidden rows with ``begin`` or later entries, before ``time``.
 
-    ``events``: since all were looked at; the next one's position is ``position``.
+    Returns the first entry that is not before ``time``, the number of partial matches tested (at most
+    ``most``), and the load removed. ``events``: since all were last tested; the next event's position is
+    ``position``.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
@@ -265,7 +270,7 @@ def bury(
     while x < header.next_entry(m) and entries.time(m, x) < time:
         for g in range(0, len(graves_), G_SIZE):
             gate = graves[g + G_GATE]
-            # Those in a heap, and those that hang on their partition, are not in a list of their key's.
+            # Waits in a heap, and waits listed at their partition, are not in a list of their key.
             if (
                 entries.time(m, x) < since
                 or graves[g + G_CHAIN] != entries.chain(m, x)

@@ -1,8 +1,8 @@
-"""What shedding does with the arena of runs between two events: passes over it, and over what was found.
+"""Passes over the arena of runs between two events, and over what was found.
 
-What comes in are the runs kernel's arrays, and what is known of its nodes beside them (``_kernel_known``); a
-partial match that goes on, or becomes a match, is counted at its own class alone: what is shed behind it does
-not make it seem worth less.
+The input are the arrays of the runs kernel, and the records of its nodes (``_kernel_known``). A partial match
+that advances, or becomes a match, is counted for its own class only: shedding it later does not lower the
+rates of the class.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from spaseq.matching.shedding._kernel_known import (
 
 Marks = npt.NDArray[np.int8]
 
-#: For each partial match to be looked at, so many places are passed at most, of which most may be empty.
+#: At most this many places are read per partial match, since most places may be empty.
 _EMPTY: Final = 4
 
 
@@ -74,11 +74,11 @@ def observe(
     alive_: Ints, begin: int, most: int, axis: int, time: int, now: int, position: int, events: int,
     counted: bool, tells_the_dead: bool, taken_: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Looks at ``most`` partial matches from the ``begin``-th place on: codes new ones, counts all by cell
-    into ``alive``; at which place it stopped, and how many there were. The dead are let go.
+    """Process ``most`` partial matches from the ``begin``-th place on: code new ones, count all by cell.
 
-    ``events``: since they were looked at last; the next one's position is ``position``. ``counted``: what
-    went on to a new one is told so.
+    The counts go to ``alive``. Returns the place where it stopped, and the number of partial matches. Dead
+    ones are removed. ``events``: since they were last processed; the next event's position is ``position``.
+    ``counted``: the partial match that advanced to a new one is credited.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
@@ -96,13 +96,13 @@ def observe(
             if at < 0:
                 at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
             number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-            # Of a batch, events behind ``position`` may have made some.
+            # In a batch, events after ``position`` may have made some.
             lived = max(0, min(events, position - nodes.position(m, node)))
             if not tells_the_dead or not is_dead(t, m, f, n, c, w, time, taken):
                 counts[number * COUNTS + LIVED] += lived
                 alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
             elif gates.sign(t, waits.gate(m, w)) == 0:
-                # It died somewhere between this look and the last one.
+                # It died between this pass and the last one.
                 counts[number * COUNTS + LIVED] += 0.5 * lived
                 counts[number * COUNTS + DIED] += 1
                 leave(m, w)
@@ -116,14 +116,14 @@ def welcome(
     bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
     loads_: Floats, begin: int, axis: int, time: int, now: int,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Codes new partial matches, those from ``begin`` on; how many there are, how many of these are of one
-    event, and how much load.
+    """Code new partial matches, from ``begin`` on; return their number, how many are of one event, and their
+    load.
     """
     t, m, f = pointer(tables), pointer(ints), pointer(floats)
     n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
     bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
     rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
-    # Whatever comes next comes behind these: places that are free are used again after a sweep only.
+    # New ones go after these: free places are reused only after a sweep.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
         header.set_live_waits(m, header.live_waits(m) + 1)
@@ -145,7 +145,7 @@ def welcome(
 
 @kernel
 def surviving(tables: Ints, ints: Ints, places: int, axis: int, time: int) -> int:
-    """How many of the first so many places a sweep would move."""
+    """Return how many of the first ``places`` a sweep would move."""
     t, m = pointer(tables), pointer(ints)
     count = 0
     width = header.width(m)
@@ -157,7 +157,7 @@ def surviving(tables: Ints, ints: Ints, places: int, axis: int, time: int) -> in
 
 @kernel
 def strangers(ints: Ints, known_: Ints) -> bool:
-    """Whether nothing is known of a partial match that became one of the matches just found."""
+    """Return whether a partial match that became one of the matches just found has no record."""
     m, known = pointer(ints), pointer(known_)
     for i in range(header.found_count(m)):
         if code_of(m, known, nodes.previous(m, findings.node(m, header.found(m) + i * findings.SIZE))) < 0:
@@ -169,7 +169,7 @@ def strangers(ints: Ints, known_: Ints) -> bool:
 def credit(
     ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats
 ) -> None:  # fmt: skip
-    """Tells the partial matches that became the matches just found, each as much as its way to end weighs."""
+    """Credit the partial matches of the matches just found, each with the weight of its way to end."""
     m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
     bases, counts, weights = pointer(bases_), pointer(counts_), pointer(weights_)
     for i in range(header.found_count(m)):
@@ -186,9 +186,9 @@ def mark(
     tables: Ints, ints: Ints, known_: Ints, bases_: Ints, kept_: Floats, shed_: Ints, axis: int, time: int,
     now: int, draw: int,
 ) -> None:  # fmt: skip
-    """Takes partial matches out, of each cell all but the share ``kept``; counts them by cell in ``shed``.
+    """Remove partial matches, of each cell all but the share ``kept``; count them by cell in ``shed``.
 
-    They stand where they stood, as none: the arena is good for being swept only.
+    Their places stay, marked as empty: the arena must be swept.
     """
     t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
     kept, shed = pointer(kept_), pointer(shed_)
@@ -209,7 +209,7 @@ def mark(
 
 @kernel
 def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
-    """What is known of nodes that were moved into another memory (see ``carry``)."""
+    """Copy the records of nodes that were moved into another memory (see ``carry``)."""
     old, new, known, moved = pointer(old_), pointer(new_), pointer(known_), pointer(moved_)
     for node in range(header.nodes(old), header.next_node(old), nodes.SIZE):
         if nodes.uses(old, node) < 0:
@@ -230,7 +230,7 @@ def _length(m: Ints, w: int) -> int:
 
 @part
 def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
-    """How many partial matches of a partition at a gate an event is shown to."""
+    """Return how many partial matches of a partition at a gate an event is shown to."""
     size = gates.keys_end(t, gate) - gates.keys(t, gate)
     if size == 0:
         bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
@@ -254,8 +254,8 @@ def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
 
 @kernel
 def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float) -> int:
-    """How many partial matches the first event of a batch will be shown to; ``at_gates``: at each, so often
-    ``weight``.
+    """Return how many partial matches the first event of a batch will be shown to; add ``weight`` times the
+    number at each gate to ``at_gates``.
     """
     t, m, b, counts = pointer(tables), pointer(ints), pointer(batch), pointer(at_gates)
     total = 0
@@ -281,14 +281,14 @@ def shown(tables: Ints, ints: Ints, batch: Ints, at_gates: Floats, weight: float
 
 @part
 def is_kept(t: Ints, m: Ints, w: int, axis: int, time: int) -> bool:
-    """Whether a sweep moves what stands at a place: what may go on, or is a match that waits."""
+    """Return whether a sweep moves the wait at a place: it may advance, or is a waiting match."""
     parked = waits.gate(m, w) != 0 and waits.bucket(m, w) == waits.IS_PARKED
     return bool(parked or not is_over(m, w, t[LIMIT], axis, time))
 
 
 @kernel
 def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tuple[int, int]:
-    """How many waits and nodes a sweep would move. ``seen``: a zero for each node."""
+    """Return how many waits and nodes a sweep would move. ``seen``: a zero for each node."""
     t, m = pointer(tables), pointer(ints)
     wait_count, node_count = 0, 0
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
@@ -303,8 +303,8 @@ def remaining(tables: Ints, ints: Ints, axis: int, time: int, seen: Marks) -> tu
     return wait_count, node_count
 
 
-# Columns of what is listed: a wait, its partition, its first event's position and place on the window's axis,
-# and its cell.
+# Columns of the list: a wait, its partition, its first event's position and place on the window's axis, and
+# its cell.
 L_WAIT: Final = 0
 L_PARTITION: Final = 1
 L_POSITION: Final = 2
@@ -315,7 +315,7 @@ L_SIZE: Final = 5
 
 @part
 def _first(m: Ints, node: int) -> int:
-    """The position of the event that the runs of a node begin with."""
+    """Return the position of the first event of a node's runs."""
     while nodes.previous(m, node) != 0:
         node = nodes.previous(m, node)
     return int(nodes.position(m, node))
@@ -325,7 +325,7 @@ def _first(m: Ints, node: int) -> int:
 def listed(
     tables: Ints, ints: Ints, known_: Ints, bases_: Ints, rows_: Ints, axis: int, time: int, now: int
 ) -> int:
-    """Lists all partial matches, which were looked at just now; how many there are."""
+    """List all partial matches, which were just observed; return how many."""
     t, m, known, bases, rows = (
         pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
     )  # fmt: skip

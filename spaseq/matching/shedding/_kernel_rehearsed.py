@@ -1,8 +1,8 @@
-"""What an event would do to partial matches of any key: how often it meets a condition, and what follows.
+"""Rehearsals: the effect of an event on partial matches of any key; how often it meets a condition.
 
-A *ghost* is what a partial match has bound, whatever its key: beside the arena, a few of each place. Each
-event is tried on some as if it had their key; what it makes of one is a ghost of the next place. So what is
-known does not depend on which partial matches there are, nor on what was shed.
+A *ghost* is a copy of a partial match's bindings without its key; some are kept for each place, beside the
+arena. Each event is tried on some ghosts as if it had their key; the result is a ghost of the next place. So
+the estimates do not depend on which partial matches exist, nor on what was shed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from spaseq.matching.shedding._kernel_known import (
     keep,
 )
 
-#: So many ghosts of a place are kept, the latest; each event is tried on so many of a place.
+#: The number of ghosts kept of a place, the latest; and on how many of a place each event is tried.
 GHOSTS: Final = 32
 TIMES: Final = 2
-#: Of a place, before its ghosts: how many there have been, and how often one was taken.
+#: Before the ghosts of a place: how many were made, and how often one was taken.
 MADE: Final = 0
 TAKEN: Final = 1
 FIRST: Final = 2
@@ -56,7 +56,7 @@ def _try(
     t: Ints, m: Ints, f: Floats, b: Ints, n: Floats, c: Codes, unit: int, row: int, way: int, ways: Ints,
     features: Ints, edges: Floats, unread: Floats, ghosts: Ints, slots: int, tried: Floats, went: Floats,
 ) -> bool:  # fmt: skip
-    """Tries a row on a ghost, or on none at the beginning; whether there was one."""
+    """Try a row on a ghost, or on an empty run at the beginning; return whether there was one."""
     source, target = ways[way + W_FROM], ways[way + W_TO]
     trial = header.trial(m) + SLOTS
     before = 0
@@ -97,7 +97,7 @@ def _at_gate(
     features: Ints, edges: Floats, unread: Floats, values: Floats, ghosts: Ints, slots: int, tried: Floats,
     went: Floats, most: int,
 ) -> int:  # fmt: skip
-    """Tries a row of a GPM at a gate, on so many ghosts at most; on how many."""
+    """Try a row of a GPM at a gate, on at most this many ghosts; return on how many."""
     count = 0
     for candidate in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         way = candidates.number(t, candidate) * W_SIZE
@@ -124,11 +124,11 @@ def rehearse(
     features_: Ints, edges_: Floats, unread_: Floats, values_: Floats, ghosts_: Ints, slots: int,
     tried_: Floats, went_: Floats, most: int,
 ) -> int:  # fmt: skip
-    """Tries each event of a batch on some ghosts, ``most`` in all; on how many.
+    """Try each event of a batch on some ghosts, ``most`` in all; return on how many.
 
-    ``slots``: how many values a ghost has. ``unread`` takes the values of ghosts, ``values`` what is compared
-    of events. By way and code, ``tried`` says how often events were tried, and ``went`` how often one of a
-    code would have gone on to one of another.
+    ``slots``: the number of a ghost's values. ``unread`` gets the values of ghosts, ``values`` the compared
+    values of events. By way and code, ``tried`` counts the events tried, and ``went`` how often a ghost of a
+    code would have advanced to each code.
     """
     t, m, f, b = pointer(tables), pointer(ints), pointer(floats), pointer(batch)
     n, c, ways, features = pointer(numbers), pointer(codes), pointer(ways_), pointer(features_)

@@ -1,8 +1,7 @@
-"""What shedding does with the lazy kernel's buffers between two events: counts rows, and takes some out.
+"""Passes over the lazy kernel's buffers between two events: count rows, and remove some.
 
-Rows are told apart by *class*: their buffer, and the quantiles of some of their values (see
-``buffers.Classes``). The rows of one event in a buffer come and go together. What comes in are the lazy
-kernel's arrays.
+Rows have *classes*: their buffer, and the quantiles of some of their values (see ``buffers.BufferClasses``).
+The rows of one event in a buffer are removed together. The input are the lazy kernel's arrays.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ from spaseq.matching.lazy.records import (
 )
 from spaseq.matching.nfa.compiled._kernel_memory import mix
 
-#: So many values of each feature are kept, of which its edges are learned; before them, how many there were.
+#: The number of values of each feature kept to learn its edges, after a count of all values.
 SAMPLE: Final = 256
 
-# Of a buffer: whether rows may be taken out, the first of its classes, and from where to where its features
-# stand, by number.
+# Of a buffer: whether rows may be removed, the first of its classes, and the range of its features.
 B_GOES: Final = 0
 B_CLASS: Final = 1
 B_FEATURES: Final = 2
@@ -43,8 +41,8 @@ first_class = reads_row(B_CLASS, B_SIZE)
 features = reads_row(B_FEATURES, B_SIZE)
 features_end = reads_row(B_FEATURES_END, B_SIZE)
 
-# Of a feature: the place of its value in a row, where its edges begin, how many there are, and how many
-# levels are told apart: no number, and one more than there may be edges.
+# Of a feature: the place of its value in a row, where its edges begin, their number, and the number of
+# levels: no number, and one more than the most edges.
 F_VALUE: Final = 0
 F_EDGES: Final = 1
 F_COUNT: Final = 2
@@ -53,7 +51,7 @@ F_SIZE: Final = 4
 f_value, f_edges = reads_row(F_VALUE, F_SIZE), reads_row(F_EDGES, F_SIZE)
 f_count, f_levels = reads_row(F_COUNT, F_SIZE), reads_row(F_LEVELS, F_SIZE)
 
-# Of a list of what waits: its plan's items, how many rows each partial match has, and where these stand.
+# Of a list of waiting partial matches: its plan's items, the number of rows of each, and where these are.
 L_ITEMS: Final = 0
 L_ROWS: Final = 1
 L_PAIRS: Final = 2
@@ -81,7 +79,7 @@ def _class_of(
 def _sampled(
     rows: Ints, at: int, g: int, buffers: Ints, told: Ints, samples: Floats, numbers: Floats, codes: Codes
 ) -> None:
-    """Writes down a new row's values, for who learns the edges."""
+    """Record a new row's values, from which edges are learned."""
     for j in range(features(buffers, g), features_end(buffers, g)):
         identifier = stored.value(rows, at, f_value(told, j))
         if is_number(identifier, codes):
@@ -92,16 +90,16 @@ def _sampled(
 
 @part
 def _lot(position: int, g: int) -> int:
-    """A number below ``SURE`` that an event has drawn in a buffer, once for all.
+    """Return a pseudo-random number below ``SURE`` for an event in a buffer, always the same.
 
-    Its rows stay while that is below how likely they are to stay.
+    Its rows stay while that is below their probability of staying.
     """
     return int(mix(mix(mix(1, g), position), 7) >> 11 & (passing.SURE - 1))
 
 
 @part
 def _leave(t: Ints, rows: Ints, index: Ints, at: int, count: int) -> None:
-    """Takes the newest row of a buffer out of its ``count`` indexes."""
+    """Remove the newest row of a buffer from its ``count`` indexes."""
     links = at + stored.VALUES + t[T_VALUES]
     for _ in range(count):
         entry = rows[links + 1]
@@ -112,7 +110,7 @@ def _leave(t: Ints, rows: Ints, index: Ints, at: int, count: int) -> None:
 
 @part
 def _move(t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, to: int, p: Ints) -> None:
-    """Gives a row a smaller number, which is free."""
+    """Give a row a smaller, free number."""
     source, target = place(t, r, g, number), place(t, r, g, to)
     for i in range(stored.VALUES + t[T_VALUES]):
         rows[target + i] = rows[source + i]
@@ -129,7 +127,7 @@ def _close_up(
     t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, g: int, begin: int,
     moved: Ints, offset: int, gone: int, p: Ints,
 ) -> None:  # fmt: skip
-    """Gives the rows of a buffer from ``begin`` on the numbers in ``moved``; those without one are gone."""
+    """Give the rows of a buffer from ``begin`` on the numbers in ``moved``; those without one are removed."""
     tail = ring.tail(r, g)
     buffer = t[T_BUFFERS] + g * kept.SIZE
     indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE
@@ -152,9 +150,10 @@ def _follow(
     t: Ints, c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number: int, waiting: Ints,
     begins: Ints, moved: Ints, offsets: Ints, every: bool,
 ) -> None:  # fmt: skip
-    """Takes out of a list what has a row that is gone, and gives all others their rows' new numbers.
+    """Remove from a list the partial matches with removed rows; renumber the rows of all others.
 
-    If it is not of ``every`` row, what has one of them stands at the end: each has the event that made it.
+    If not ``every`` row may be removed, the partial matches with such rows are at the end: each has the event
+    that made it.
     """
     room, count = c[counter.WAIT_ROOM], lists[number]
     first = count
@@ -200,13 +199,13 @@ def let_go(
     sampled_: Floats, came_: Floats, declined_: Floats, shed_: Floats, every: bool, numbers: Floats,
     codes_: Codes, passing_: Ints,
 ) -> int:  # fmt: skip
-    """Takes rows from ``begins`` on out of the buffers, of each class all but the share ``kept``; how many.
+    """Remove rows from ``begins`` on, of each class all but the share ``kept``; return how many.
 
-    Of what goes by that, the share ``sampled`` of all that came stays.
+    Of these, the share ``sampled`` of all rows stays as a sample.
 
-    Those from ``seen`` on are new: ``came`` counts them by class, ``declined`` those of them that go,
-    and ``shed`` all others that do. ``moved`` has room for a number for each row, from ``offsets`` on.
-    ``every``: they begin with the first of what may go.
+    Rows from ``seen`` on are new: ``came`` counts them by class, ``declined`` those removed of them, and
+    ``shed`` all other removed rows. ``moved`` has room for a number for each row, from ``offsets`` on.
+    ``every``: ``begins`` is at the first row that may be removed.
     """
     t, c, m, r = pointer(tables), pointer(counters), pointer(frames), pointer(rings)
     rows, ordered, index = pointer(rows_), pointer(ordered_), pointer(index_)
@@ -253,7 +252,7 @@ def count(
     low_: Floats, high_: Floats, alive_: Floats, least_: Floats, numbers: Floats, codes_: Codes,
     passing_: Ints,
 ) -> None:  # fmt: skip
-    """Counts all rows by class, in ``alive``; and in ``least`` those of them that stay as a sample.
+    """Count all rows by class, in ``alive``; and in ``least`` the rows that stay as a sample.
 
     Their ranks are between ``low`` and ``high``, those of their classes.
     """
@@ -277,10 +276,10 @@ def count(
 
 @part
 def _first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int, begins: Ints) -> int:
-    """The number of the first row of a buffer that is not before a position.
+    """Return the number of the first row of a buffer that is not before a position.
 
-    Rows count from ``begins`` on, though some may be out of the window by now: these are still there, as long
-    as nothing was written over them.
+    Rows count from ``begins`` on, even if they have left the window: their data is valid until it is
+    overwritten.
     """
     low, high = max(begins[g], ring.tail(r, g) - ring.mask(r, g) - 1), ring.tail(r, g)
     while low < high:
@@ -298,11 +297,11 @@ def credit(
     weight: float, sites: Ints, buffers_: Ints, told_: Ints, edges_: Floats, won_: Floats, weights: Floats,
     missed: Floats, numbers: Floats, codes_: Codes, passing_: Ints,
 ) -> None:  # fmt: skip
-    """Counts by class the rows of what was found, of every ``step``-th match; all but its last event's.
+    """Count by class the rows of results, of every ``step``-th match; all except the last event's.
 
-    Each counts as ``weight`` times ``step``: however many an event completes, they say little more than one;
-    and by its first item, as much as ``weights`` says. ``missed``: how many matches are thought to be
-    missing, by their first items: where one in three such matches still has all its rows, two for each.
+    Each counts ``weight`` times ``step``, since the many matches of an event say little more than one, times
+    ``weights`` of its first item. ``missed``: how many matches are estimated to be missing, by their first
+    items: if one in three such matches still has all its rows, two for each.
     """
     t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
     buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)

@@ -1,4 +1,4 @@
-"""What a query gave up: shed cells come in, ``stats.shed`` (counts, a rough recall) and warnings go out."""
+"""The account of a query's shedding: counts, a rough recall (``stats.shed``), and warnings."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ Ints = npt.NDArray[np.int64]
 
 
 class Account:
-    """Keeps ``shed`` of a query called ``name``; ``gates``: what its partial matches wait for, by gate."""
+    """Keeps ``shed`` of a query called ``name``; ``gates``: the steps that partial matches wait
+    for, by gate.
+    """
 
     def __init__(self, name: str, gates: Sequence[str], policy: Policy, *, is_chosen: bool) -> None:
-        """``is_chosen``: a match that is found may be left out for another one."""
+        """``is_chosen``: a match may be left out in favour of another one."""
         self.shed = Shed()
         self._name, self._gates, self._policy = name, gates, policy
-        # The matches that were kept out by what was shed are unknown.
+        # How many matches were excluded by shed ones is unknown.
         self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
-        # Partial matches made; matches found, and those expected of what was shed when it was shed.
+        # Partial matches made; matches found; and matches expected of shed partial matches at the time of
+        # shedding.
         self._made = self._found = self._missed = 0.0
         self._by_gate: Counter[int] = Counter()
-        # Events since something was shed last.
+        # Events since the last shedding.
         self._calm = 0
 
     def make(self, runs: int) -> None:
@@ -59,27 +62,27 @@ class Account:
         self.shed.passed_over += int(passed.sum())
 
     def by_gate(self) -> Ints:
-        """How many partial matches were shed, by the gate that they waited at."""
+        """Return how many partial matches were shed, by the gate that they waited at."""
         return np.array([self._by_gate[gate] for gate in range(len(self._gates))], dtype=np.int64)
 
     def pass_by(self, events: int) -> None:
-        """Count the events that have passed."""
+        """Count events."""
         self._calm += events
         self.estimate()
 
     def begin(self, why: str) -> None:
-        """Note that something is shed; the first time a warning says so."""
+        """Note that shedding happens; the first time, a warning says so."""
         self._calm = 0
         if not self.shed.active:
             self.shed.active = True
             warn_within(f"{self._name} sheds partial matches: {why} (stats.shed says how many)")
 
     def is_over(self, sketch: CostModel) -> bool:
-        """Whether it has begun, and nothing was shed for a window."""
+        """Return whether shedding has begun, and a window has passed without it."""
         return self.shed.active and self._calm > cells.AGES * sketch.window.age
 
     def end(self) -> None:
-        """Note that nothing is shed any more; a warning says so."""
+        """Note that shedding has ended; a warning says so."""
         self.shed.active = False
         if self._policy is Policy.RANDOM_INPUT:
             warn_within(f"{self._name} passes over no events any more: it did over {self.shed.events:,}")
@@ -89,25 +92,25 @@ class Account:
             warn_within(f"{self._name} sheds no more: {given_up(self.shed)}{others}")
 
     def estimate(self) -> None:
-        """Bring the estimate up to date."""
+        """Update the estimate of recall."""
         if not self._estimates:
             self.shed.recall = None
             return
-        # What is shed, or would have been made of what was passed over, has the lowest utility: it misses no
-        # more matches than as much of the rest finds.
+        # What is shed or passed over has the lowest utility: per partial match, it misses no more matches
+        # than the rest finds.
         shed, passed = self.shed.partial_matches, self.shed.passed_over
         kept = max(0.0, self._made - shed) / max(self._made + passed, 1.0) if self._found else 0.0
         self.shed.recall = max(recall_of(self._found, self._missed, self.shed), kept)
 
 
 def given_up(shed: Shed, what: str = "partial matches") -> str:
-    """What a query gave up, in words."""
+    """Describe what a query shed."""
     found = "" if shed.recall is None else f", and about {shed.recall:.0%} of its matches were found"
     return f"{shed.partial_matches:,} {what} were shed{found}"
 
 
 def recall_of(found: float, missed: float, shed: Shed) -> float:
-    """The share of all matches that was found, if as many were ``missed`` as expected.
+    """Return the share of all matches that was found, if as many were ``missed`` as expected.
 
     0 while a query that has ``shed`` something has found nothing.
 

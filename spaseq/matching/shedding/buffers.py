@@ -1,8 +1,8 @@
-"""What buffered rows are worth: how many matches they are part of, and what it takes to keep them.
+"""The utility of buffered rows: in how many matches they are, and the cost of keeping them.
 
-The work of an event is to look through the pairs (triples, …) of rows that may precede it. So what a row
-costs is its share of its buffer, and what it is worth its share of the matches; of all buffers those go first
-that have the smallest share of the matches for their share of the rows.
+The work of an event is to search the pairs (triples, …) of rows that may precede it. So a row's cost is its
+share of its buffer, and its value its share of the matches. Classes with the smallest ratio of these shares
+are shed first, over all buffers.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from spaseq.matching.shedding.rates import shrunk
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What was counted of late is kept by so many parts of a window.
+#: Recent counts are kept for this many parts of a window.
 _PARTS: Final = 16
-#: From so many values edges are learned, and anew where one class has such a share of what comes.
+#: Edges are learned from this many values on, and again when one class has this share of the new rows.
 _FEW: Final = 64
 _SKEWED: Final = 0.4
 _STEPS: Final = 24
-#: Which share of rows is kept as a sample: of those that promise most, the most.
+#: The share of rows kept as a sample; the most, for the most promising rows.
 _SAMPLED: Final = 1 / 5
 LEAST_SAMPLED: Final = 1 / 32
 _MOST_SAMPLED: Final = 1 / 4
@@ -43,7 +43,7 @@ _MOST_SAMPLED: Final = 1 / 4
 
 @dataclass(slots=True)
 class _WindowPart:
-    """What came in a part of a window, which began at ``axis``: rows by class, and how many events."""
+    """The rows that came in a part of a window, which began at ``axis``: by class; and how many events."""
 
     axis: int
     came: Floats
@@ -51,16 +51,16 @@ class _WindowPart:
 
 
 class BufferModel:
-    """What was counted of the classes of a query's rows. ``kept``: which share of each is to stay."""
+    """The counts of the classes of a query's rows. ``kept``: the share of each to keep."""
 
     def __init__(self, classes: BufferClasses, reach: int, policy: Policy) -> None:
-        """``reach``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is."""
+        """``reach``: the reach of a window on its axis; 0 for tumbling ones, with their numbers as axis."""
         self.classes, self._reach, self._policy = classes, reach, policy
         count = len(classes.of)
         self.kept: Floats = np.ones(count)
-        #: Which share of each stays however little it promises: what is not there is not seen to be missed.
+        #: The share of each class that always stays: missing matches of removed rows cannot be observed.
         self.sampled: Floats = np.full(count, _SAMPLED)
-        #: Between which ranks rows of each class are: see ``passing.rank``.
+        #: The range of ranks of each class's rows: see ``passing.rank``.
         self.low, self.high = np.zeros((2, count))
         self.came, self.declined, self.shed, self.won = np.zeros((4, count))
         self.edges: Floats = np.zeros(classes.edges)
@@ -70,16 +70,16 @@ class BufferModel:
         # Rows that stayed, and events of matches that they were in: halved within a window.
         self._stayed, self._matched = np.zeros((2, count))
         self._relative: Floats = np.ones(count)
-        # Of late, the units of work, and those that were for matches.
+        # Recent units of work, in total and for matches.
         self._units = self._for_matches = 0.0
 
     def work(self, units: float, matches: int) -> None:
-        """So many units of work were done, for so many matches: each was tested, and is given out."""
+        """Count units of work and matches: each match was tested, and is returned."""
         self._units += units
         self._for_matches += 2.0 * matches
 
     def pass_to(self, axis: int, events: int) -> bool:
-        """So many events have come, and time has come to a place on the axis; whether a part is over."""
+        """Count events; ``axis`` is the current place. Return whether a part of the window is over."""
         begins = not self._parts or self._is_over(axis)
         if begins:
             self._parts.append(_WindowPart(axis, np.zeros(len(self.came))))
@@ -103,40 +103,40 @@ class BufferModel:
         last = self._parts[-1]
         if self._reach <= 0:
             return axis != last.axis
-        # However long the window is, not each event is a part.
+        # Even in a short window, not each event is a part.
         return axis - last.axis >= max(1, self._reach // _PARTS)
 
-    # --- what is known --------------------------------------------------------------------------
+    # --- estimates --------------------------------------------------------------------------------
 
     @property
     def _window(self) -> Floats:
-        """The rows that would be there, by class."""
+        """Return the rows that would be there without shedding, by class."""
         return np.asarray(sum((part.came for part in self._parts), np.zeros(len(self.came))))
 
     @property
     def by_buffer(self) -> Floats:
-        """The rows that would be there, by buffer."""
+        """The rows that would be there without shedding, by buffer."""
         return self._by_buffer(self._window)
 
     def _by_buffer(self, rows: Floats) -> Floats:
         return np.bincount(self.classes.of, rows, minlength=len(self.classes.goes)).astype(np.float64)
 
     def _count(self, rows: Floats) -> Floats:
-        """Rows by buffer, of rows by class; what is in many matches is more work."""
+        """Return rows by buffer, from rows by class; rows of many matches are more work."""
         return self._by_buffer(rows * self._weights)
 
     @property
     def _weights(self) -> Floats:
-        """How much work a row of each class is, against others of its buffer."""
+        """Return the work of a row of each class, relative to its buffer."""
         share = min(1.0, self._for_matches / max(1.0, self._units))
         return np.asarray(1 - share + share * self._relative)
 
     def load(self, rows: Floats) -> float:
-        """How many rows, or pairs of rows, an event is to look at, where there are so many of each class."""
+        """Return how many rows, or pairs of rows, an event must test, with these many rows of each class."""
         return float(self._pairs(self._count(rows)))
 
     def _pairs(self, counts: Floats) -> Floats:
-        """The same for counts by buffer, of which there may be several columns."""
+        """Do the same for counts by buffer, with several columns."""
         came = self._by_buffer(self._window)
         events = max(1, sum(part.events for part in self._parts))
         total = np.zeros(counts.shape[1:])
@@ -145,7 +145,7 @@ class BufferModel:
         return np.asarray(total)
 
     def learn(self) -> bool:
-        """Learns what rows are worth, and edges where that is due; whether classes are others now."""
+        """Learn the utility of rows, and edges where due; return whether classes have changed."""
         window = self._window
         changed = False
         for g, shape in enumerate(self.classes.shapes):
@@ -172,13 +172,13 @@ class BufferModel:
         return changed
 
     def _leveled(self, counts: Floats) -> Floats:
-        """Which class was which is not known any more."""
+        """Spread counts evenly over the classes of a buffer, as it is unknown which is which."""
         every = np.bincount(self.classes.of, counts, minlength=len(self.classes.goes))
         sizes = np.bincount(self.classes.of, minlength=len(self.classes.goes))
         return np.asarray((every / sizes)[self.classes.of])
 
     def _cut(self, feature: int, came: Floats) -> bool:
-        """Learns the edges of a feature of which so many came by level; whether they are others now."""
+        """Learn the edges of a feature, given its counts by level; return whether they have changed."""
         row = self.features[feature]
         begin, count, room = int(row[k.F_EDGES]), int(row[k.F_COUNT]), int(row[k.F_LEVELS]) - 2
         ring = self.samples[feature * (k.SAMPLE + 1) :][: k.SAMPLE + 1]
@@ -192,12 +192,12 @@ class BufferModel:
         row[k.F_COUNT] = len(cut)
         return True
 
-    # --- what stays -----------------------------------------------------------------------------
+    # --- selection --------------------------------------------------------------------------------
 
     def choose(self, rows: Floats, least: Floats, share: float) -> None:
-        """Says which of so many rows of each class stay so that this share of the load is left.
+        """Set which share of each class stays, so that this share of the load is left.
 
-        ``least``: so many of them stay if none is to.
+        ``rows``: by class; ``least``: the rows that stay in any case.
         """
         goes = self.classes.goes[self.classes.of]
         most = share * self.load(rows)
@@ -216,7 +216,7 @@ class BufferModel:
         return low
 
     def rank(self, rows: Floats) -> None:
-        """Says in which order rows are passed over, of which there are so many of each class."""
+        """Set the order in which rows are passed over, given the numbers of each class."""
         goes = self.classes.goes[self.classes.of]
         self.low, self.high = np.zeros((2, len(rows)))
         order, loads = self._falling(rows, rows, goes)
@@ -224,7 +224,7 @@ class BufferModel:
             self.low[order], self.high[order] = loads[1:] / loads[0], loads[:-1] / loads[0]
 
     def _drop(self, rows: Floats, least: Floats, goes: npt.NDArray[np.bool_], most: float) -> None:
-        """The classes go first that bring least."""
+        """Drop the classes of lowest utility first."""
         order, loads = self._falling(rows, rows - least, goes)
         last = int(np.argmax(loads <= most)) if (loads <= most).any() else len(order)
         self.kept[order[:last]] = 0.0
@@ -232,7 +232,7 @@ class BufferModel:
             self.kept[order[last - 1]] = (most - loads[last]) / (loads[last - 1] - loads[last])
 
     def _falling(self, rows: Floats, lost: Floats, goes: npt.NDArray[np.bool_]) -> tuple[Ints, Floats]:
-        """The classes in the order in which they go, and the load before each and after the last."""
+        """Return the classes in the order of dropping, and the load before each and after the last."""
         value = self._relative
         if self._policy is Policy.SELECTIVE:
             value = (self._by_buffer(self._matched) / (self._by_buffer(self._stayed) + 1.0))[self.classes.of]
@@ -244,14 +244,14 @@ class BufferModel:
         return order, self._pairs(self._count(rows)[:, None] - np.cumsum(gone, axis=1))
 
 
-#: Of a buffer's values so many tell its rows apart at most: into so many levels each, if there are so many.
+#: At most this many values of a buffer's rows define classes, with this many levels each.
 _MOST: Final = 2
 _LEVELS: Final = {1: 18, 2: 8}
 
 
 @dataclass(frozen=True, slots=True)
 class MatchEnding:
-    """How a match may end: with a row of one GPM, after rows of ``others``, by their numbers."""
+    """A way for matches to end: with a row of one GPM, after rows of ``others``, by their numbers."""
 
     last: int
     others: tuple[int, ...]
@@ -259,7 +259,7 @@ class MatchEnding:
 
 @dataclass(frozen=True, slots=True)
 class BufferClasses:
-    """The classes of all buffers. ``buffers`` and ``features`` are rows as ``_kernel_rows`` has them.
+    """The classes of all buffers. ``buffers`` and ``features`` are rows in the form of ``_kernel_rows``.
 
     ``of``: the buffer of each class; ``goes``: whether rows of a buffer may be shed; ``shapes``: the levels
     of each buffer's features; ``sites``: the GPM of each item of all plans; ``ways``: how matches may end.
@@ -275,13 +275,13 @@ class BufferClasses:
     edges: int
 
     def slice_of(self, g: int) -> slice:
-        """The classes of a buffer."""
+        """Return the classes of a buffer."""
         begin = int(self.buffers[g, k.B_CLASS])
         return slice(begin, begin + int(np.prod(self.shapes[g], dtype=np.int64)))
 
 
 def classes(compiled: LazyTables) -> BufferClasses:
-    """What tells rows apart in the buffers of a query."""
+    """Return the classes of rows in the buffers of a query."""
     plans = [plan for plan, _ in compiled.plans]
     going = sheddable(plans)
     read = [*dict.fromkeys(_read(compiled))]
@@ -326,7 +326,7 @@ def _ways(plan: LazyPlan, numbers: dict[str, int]) -> Iterator[MatchEnding]:
 
 
 def _read(compiled: LazyTables) -> Iterator[str]:
-    """The variables that conditions read, those of the first conditions first."""
+    """Yield the variables that conditions read, those of the first conditions first."""
     for _, demanded in compiled.plans:
         for condition in demanded.conditions:
             yield from (str(step.what) for step in condition.code if step.op == "PUSH")
@@ -336,22 +336,22 @@ def _read(compiled: LazyTables) -> Iterator[str]:
 
 Codes = npt.NDArray[np.int8]
 
-#: So many of the matches found at once are looked at, about.
+#: About this many of the matches found at once are sampled.
 _SOME: Final = 64
-#: The matches of one event say of their rows no more than so many would.
+#: The matches of one event count at most like this many.
 _AT_ONCE: Final = 2
 
 
 class BufferRows:
-    """The rows of a memory, as they are shed; what is known of them is in ``worth``."""
+    """The rows of a memory, with their shedding; their utility is in ``worth``."""
 
     def __init__(self, compiled: LazyTables, memory: BufferMemory, worth: BufferModel) -> None:
         self._tables, self._memory, self._worth = compiled.tables, memory, worth
         self.begin()
-        # Up to where rows have been counted.
+        # The rows counted so far.
         self._seen: Ints = np.zeros(len(compiled.gpms), dtype=np.int64)
         sites = len(worth.classes.sites)
-        #: What a match is worth, and how many matches are thought to be missing, by its first item.
+        #: The value of a match, and the estimated number of missing matches, by its first item.
         self.weights, self.missed = np.ones(sites), np.zeros(sites)
         self._goes = worth.classes.goes
         of: list[tuple[int, int, int]] = []
@@ -363,12 +363,12 @@ class BufferRows:
 
     @property
     def new(self) -> Ints:
-        """Of each buffer, how many rows came since they were looked at last."""
+        """Return how many rows came to each buffer since the last look."""
         rings = self._memory.rings
         return np.asarray(rings[:, ring.TAIL] - np.maximum(self._seen, rings[:, ring.HEAD]))
 
     def let_go(self, kept: Floats, numbers: Floats, codes: Codes, *, every: bool) -> int:
-        """Counts new rows, and sheds of these, or of all, all but the shares ``kept`` by class; how many."""
+        """Count new rows; shed new ones, or all, except the shares ``kept`` by class; return how many."""
         m, w = self._memory, self._worth
         head, tail = m.rings[:, ring.HEAD], m.rings[:, ring.TAIL]
         np.maximum(self._seen, head, out=self._seen)
@@ -385,7 +385,7 @@ class BufferRows:
         return gone
 
     def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
-        """How many rows there are of each class, and would be if no share of them were to stay."""
+        """Return the number of rows of each class, and how many would stay if the share kept were 0."""
         w, m = self._worth, self._memory
         alive, least = np.zeros((2, len(w.classes.of)))
         k.count(
@@ -395,7 +395,7 @@ class BufferRows:
         return alive, least
 
     def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> None:
-        """Counts the rows of what was found, and how many matches are thought to be missing beside them."""
+        """Count the rows of results, and the estimated number of missing matches."""
         w = self._worth
         count = len(found)
         events = 1 + int((found[1:, outcome.EVENT] != found[:-1, outcome.EVENT]).sum())
@@ -409,10 +409,10 @@ class BufferRows:
         self.begin()
 
     def begin(self) -> None:
-        """Events are looked at from now on: rows that go out of the window meanwhile count in ``credit``."""
+        """Begin with new events: rows that leave the window meanwhile count in ``credit``."""
         self._begins = self._memory.rings[:, ring.HEAD].copy()
 
     @property
     def tested(self) -> int:
-        """How many rows were looked at so far, to match them."""
+        """Return how many rows were tested so far."""
         return int(self._memory.counters[counter.TESTED])

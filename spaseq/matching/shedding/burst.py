@@ -1,7 +1,7 @@
-"""The burst filter: partial matches that promise least for the work are not shown an event.
+"""The burst filter: in a burst, events are not shown to the partial matches that promise least for the work.
 
-What an event takes on average is kept by shedding, before it comes. That a few events in a row take many
-times as much is not known before; and to shed what they are to be shown would lose what matches are of.
+Shedding keeps the average work of events, in advance. A burst, a few events in a row that take many times as
+much, is not foreseen; and shedding the partial matches they are shown to would lose later matches.
 """
 
 from __future__ import annotations
@@ -22,29 +22,31 @@ from spaseq.matching.shedding.overload import Seldom
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A bound is of what so many events take on average.
+#: A bound holds on average over this many events.
 _EVENTS: Final = 64
-#: From where on of that, but for what events take by themselves, something is passed over, and where most is;
-#: of the load at hand, the part that promises most is always shown: of it most matches come.
+#: Passing over begins when this share of the bound, less the events' own time, is used, and is at its maximum
+#: at the next one. The share of the load that promises most is always shown: most matches come from it.
 _FROM: Final = 0.85
 _TO: Final = 1.0
 _SHOWN: Final = 0.5
-#: But where all partial matches are worth the same, so is what is passed over: from where on less than that
-#: is shown, and from where on none.
+#: If all partial matches have the same utility, so have those passed over: then less than the share is shown
+#: from here on, and nothing from the next one on.
 _OVER: Final = 1.1
 _END: Final = 1.25
-#: What would take more than this is not shown, however much it promises.
+#: Work beyond this multiple of the bound is not done, whatever it promises.
 _MOST: Final = 1.6
-#: Below this part, what an event would be shown to is not looked at; and nothing is passed over of an event
-#: that takes less than this.
+#: Below this share, the load of the next events is not determined; and nothing is passed over for an event
+#: that takes less than the next one.
 _CALM: Final = 0.5
 _LITTLE: Final = 0.25
-#: So many partial matches there is room for at first.
+#: The initial room of the list.
 _SOME: Final = 1_024
 
 
 class BurstFilter:
-    """What the latest events took, of a ``bound`` in seconds, and which partial matches are passed over."""
+    """The time of the latest events, relative to a ``bound`` in seconds; and the partial matches
+    passed over.
+    """
 
     def __init__(self, sketch: CostModel, bound: float, clock: Callable[[], float]) -> None:
         self._sketch, self._bound, self._clock = sketch, bound, clock
@@ -53,11 +55,11 @@ class BurstFilter:
         self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
         self._times: Ints = np.zeros_like(self._listed)
         self._cells: Ints = np.zeros_like(self._listed)
-        # Whether some may be passed over now, and how many: the first ones listed; -1 if not known.
+        # Whether some may be passed over now, and how many, at the beginning of the list; -1 if unknown.
         self._is_on, self._count = False, 0
-        # How often something would be shown, by cell, and behind all to those of which nothing is known.
+        # How often a row would be shown, by cell and, at the end, to those without a cell.
         self._loads: Ints = np.zeros(sketch.alive.size + 1, dtype=np.int64)
-        # Of each cell the promise; the loads of cells, the best first, as a running total; for how many
+        # The promise of each cell; the loads of cells, the best first, as a running total; and for how many
         # events these have been used.
         self._promise: Floats = np.zeros_like(sketch.alive, dtype=np.float64)
         self._order: Ints = np.zeros(0, dtype=np.int64)
@@ -67,7 +69,7 @@ class BurstFilter:
         self.passed: Ints = np.zeros_like(sketch.alive)
 
     def load(self, tables: Ints, ints: Ints, batch: Ints, known: Ints) -> None:
-        """Has compiled code ready, which takes a while to be loaded. ``batch`` is of no event."""
+        """Load compiled code, which takes a while. ``batch`` has no event."""
         count, _ = self._list(tables, ints, batch, known, 0, 0)
         self._passed(ints, -np.inf, 1.0, count)
         k.show(ints, self._listed, 0)
@@ -75,22 +77,22 @@ class BurstFilter:
 
     @property
     def latency(self) -> float:
-        """The seconds that an event took of late."""
+        """The recent average time of an event, in seconds."""
         return self._taken / len(self._took)
 
     def leaves(self, seconds: float) -> bool:
-        """Whether the latest events leave so many seconds of what so many may take."""
+        """Return whether the latest events have left at least ``seconds`` of their common bound."""
         return _EVENTS * self._bound - self._taken >= seconds
 
     def took(self, events: int, seconds: float) -> None:
-        """So many events took so many seconds."""
+        """Add the seconds that events took."""
         self._took.extend([seconds / events] * min(events, _EVENTS))
         self._taken = sum(self._took)
         self._used += events
         self._promising.worked(seconds)
 
     def worked(self, events: int, seconds: float, alone: float) -> None:
-        """So many events took so many seconds, without what is done between them; ``alone``: see below."""
+        """Add the seconds that events took, without the work between them; ``alone``: see below."""
         self._costs.worked(seconds - events * alone)
 
     def pass_over(
@@ -104,13 +106,14 @@ class BurstFilter:
         axis: int,
         now: int,
     ) -> tuple[int, int]:
-        """Passes over some that the events of a batch would be shown to, until ``show``, or the next batch.
+        """Pass over partial matches that the events of a batch would be shown to, until ``show``, or the next
+        batch.
 
-        ``unit``: the seconds that it takes to show one an event; ``alone``: those that an event takes by
-        itself, which none of them is to blame for. How many were looked at, and how many are passed over:
-        counted by cell in ``passed``, too.
+        ``unit``: the seconds to show an event to one partial match; ``alone``: the seconds of an event
+        itself, without partial matches. Returns how many were listed, and how many are passed over, which
+        ``passed`` counts by cell.
         """
-        self.show(tables, ints, moved=True)  # whoever was interrupted did not
+        self.show(tables, ints, moved=True)  # an interrupted call did not
         room = _EVENTS * (self._bound - alone)
         taken = self._taken - _EVENTS * alone
         if room <= 0 or taken < _CALM * room or not unit:
@@ -138,7 +141,9 @@ class BurstFilter:
     def _list(
         self, tables: Ints, ints: Ints, batch: Ints, known: Ints, axis: int, now: int
     ) -> tuple[int, int]:
-        """How many the events of a batch would be shown to, and how often; they are listed."""
+        """List the partial matches that the events of a batch would be shown to; return how many, and how
+        often.
+        """
         if (live := int(ints[mem.LIVE_WAITS])) > len(self._listed):
             self._listed, self._times, self._cells = np.zeros((3, 2 * live), dtype=np.int64)
         bases = self._sketch.features.bases
@@ -147,14 +152,14 @@ class BurstFilter:
         )
 
     def _passed(self, ints: Ints, least: float, share: float, count: int) -> int:
-        """How many of so many that are listed do not promise more than that, and are passed over."""
+        """Pass over the listed ones that do not promise more than ``least``; return how many."""
         return k.pass_over(
             ints, self._promise, least, share, self._listed, self._times, self._cells, count, self.passed
         )
 
     def _within(self, most: float) -> tuple[float, float]:
-        """What those promise at most that are passed over, for no more than so many to be shown: and which
-        share of those that promise as much is shown.
+        """Return the promise up to which to pass over, so that at most ``most`` rows are shown; and the share
+        of those with exactly that promise to show.
         """
         loads = self._loads[:-1]
         most = max(0.0, most - self._loads[-1])
@@ -169,7 +174,7 @@ class BurstFilter:
         return float(least), float((most - before) / at)
 
     def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
-        """End passing over. ``moved``: partial matches may stand elsewhere in memory now."""
+        """End passing over. ``moved``: partial matches may have been moved in memory."""
         if self._is_on and self._count != 0:
             if moved or self._count < 0:
                 k.show_all(tables, ints)
@@ -178,21 +183,21 @@ class BurstFilter:
         self._is_on, self._count = False, 0
 
     def _least(self, share: float) -> float:
-        """What the best ones promise at least, which are such a share of the load there is."""
+        """Return the least promise among the best ones with this share of the load."""
         if not len(self._order):
             return -np.inf
         last = int(np.searchsorted(self._total, share * self._total[-1]))
         return float(self._promise[self._order[min(last, len(self._order) - 1)]])
 
     def _learn(self) -> None:
-        """What partial matches promise, now and then."""
+        """Compute the promise of partial matches, now and then."""
         if self._used < _EVENTS or not self._promising.is_due:
             return
         begin = self._clock()
         self._used = 0
         s = self._sketch
         if not s.is_planned:
-            s.plan(np.inf)  # no plan was made, as there is time enough on average
+            s.plan(np.inf)  # no plan was made: on average there is time enough
         gain, work = s.at_once()
         self._promise = (gain / np.maximum(work, 1e-12)[:, None]).ravel()
         loads = s.alive * s.load().repeat(gain.shape[1])
@@ -202,24 +207,24 @@ class BurstFilter:
         self._promising.took(self._clock() - begin)
 
 
-#: Of what was learned, such a share is forgotten with each time.
+#: The share of old measurements that is forgotten at each new one.
 _FORGET: Final = 1 / 32
 
 
 class Costs:
-    """Seconds for each partial match that is come by, and for each that is shown an event besides."""
+    """Seconds to list a partial match, and to show it an event."""
 
     def __init__(self) -> None:
-        # What was listed: how many, and the seconds that it took; and what was shown.
+        # Sums for the listing: its partial matches, its seconds; and for showing.
         self._visits = self._visiting = 0.0
         self._shows = self._showing = 0.0
-        # Since work was measured last: how many were come by, how many of them were shown something, the
-        # seconds that it took to list them; and whether something was shown that was not listed.
+        # Since the last measurement: how many were listed, how many of them were shown an event, the seconds
+        # of listing; and whether an event was shown without listing.
         self._listed = self._shown = 0
         self._listing, self._skipped = 0.0, False
 
     def skip(self) -> None:
-        """Note an event of which it is unknown what it was shown to."""
+        """Note an event for which nothing was listed."""
         self._skipped = True
 
     def listed(self, count: int, shown: int, seconds: float) -> None:
@@ -231,7 +236,7 @@ class Costs:
         self._listing += seconds
 
     def worked(self, seconds: float) -> None:
-        """Events took so many seconds, besides what they take by themselves."""
+        """Add the seconds of events, without the events' own time."""
         if self._listed and not self._skipped:
             showing = seconds - self._listing - self._visit * self._listed
             self._shows += _FORGET * (self._shown - self._shows)
@@ -244,7 +249,7 @@ class Costs:
         return self._visiting / self._visits if self._visits else 0.0
 
     def shows(self, seconds: float, listed: int) -> float:
-        """How many of those ``listed`` can be shown an event in these seconds."""
+        """Return how many of the ``listed`` ones can be shown an event in these seconds."""
         if not self._shows or not self._showing:
             return math.inf
         return max(0.0, seconds - self._visit * listed) / (self._showing / self._shows)

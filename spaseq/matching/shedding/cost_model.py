@@ -1,10 +1,10 @@
-"""The cost model: the matches and work to be expected of partial matches, learned from earlier ones.
+"""The cost model: the expected matches and work of partial matches, learned from earlier ones.
 
-It is kept by *classes*: the gate that a partial match waits at, and the quantiles of what later conditions
-compare of it (``features``). Of each class it is counted how often its partial matches went on to each class
-behind it, or became matches: one step each, which what is shed later does not distort. What follows of a
-partial match in the rest of its window is calculated of these steps, from the last gate to the first. All
-counts halve within a window, so that they follow drift.
+Its *classes* are: the gate at which a partial match waits, and the quantiles of the values that later
+conditions compare (``features``). For each class, it counts how often its partial matches advance to each
+following class, or become matches. These single steps are not distorted by later shedding. The expectations
+for the rest of the window are computed from the steps, from the last gate to the first. All counts are halved
+within a window, so that they follow drift.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from spaseq.matching.shedding.rates import Ahead, Queries, Rates, Rehearsal, by_
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Of all work that comes there is time for such a part, or less: then it is not bursts that anything is shed
-#: for. From such a part on it is bursts alone.
+#: If there is time for less than this share of all work, shedding is not due to bursts alone; from the next
+#: share on, it is.
 _LITTLE: Final = 0.2
 _MOST: Final = 0.4
-#: What the price leaves is so many times the work that there is time for: the rest is shed when it is to be
-#: shown events, by what is known of it then. If the price alone kept work within its bound, less was found.
+#: The price reduces work to this multiple of what there is time for. The rest is shed when events are to be
+#: shown, by what is known then. If the price alone kept work within its bound, fewer matches were found.
 _LATER: Final = 2.0
-#: So often the price is halved or doubled towards what keeps work within its bound.
+#: The number of bisection steps for the price.
 _STEPS: Final = 12
 
 
 class Utilities(NamedTuple):
-    """Of a partial match of each cell: what it is worth to keep it, and the load that it is."""
+    """The value of keeping a partial match of each cell, and its load."""
 
     gains: Floats
     loads: Floats
 
 
 class CostModel:
-    """What was counted of each class, and what follows from it. ``alive``: the partial matches there are."""
+    """The counts of each class, and the expectations. ``alive``: the number of partial matches."""
 
     def __init__(self, features: Features, limit: int, queries: Queries) -> None:
-        """``limit``: how far a window reaches on its axis; 0 for tumbling ones, whose numbers that is.
+        """``limit``: the reach of a window on its axis; 0 for tumbling ones, with their numbers as axis.
 
-        ``queries``: whose the matches are.
+        ``queries``: the queries of the matches.
         """
         self.features = features
         self.counts: Floats = np.zeros(features.classes * k.COUNTS)
@@ -59,31 +59,31 @@ class CostModel:
         self.gates: Ints = np.zeros(features.classes, dtype=np.int64)
         for gate in np.argsort(features.bases, kind="stable").tolist():
             self.gates[features.bases[gate] :] = gate
-        #: How many events a window has.
+        #: The length of a window, in events.
         self.window = WindowLength(limit)
-        #: Of each gate, how often its partial matches were shown an event, or passed over.
+        #: For each gate, how often its partial matches were shown an event, or passed over.
         self.shows: Floats = np.zeros(gates)
-        #: The matches that a unit of work must bring, as there is too much of it; 0 while there is not.
+        #: The matches that a unit of work must bring, if there is too much work; otherwise 0.
         self.price = 0.0
-        #: The units of work that an event would take if nothing were shed.
+        #: The units of work of an event if nothing were shed.
         self.coming = 0.0
-        #: Whether these were asked for.
+        #: Whether there is a plan.
         self.is_planned = False
-        #: How far all partial matches that there were when it was are worth the same.
+        #: How equal the utilities of all partial matches were at the time of the plan.
         self.even = 0.0
         nothing = np.zeros((features.classes, k.AGES))
         self._ahead = Ahead(nothing, nothing, 0.0)
-        #: By cell, the matches to be expected of a partial match, and of an event that it is shown.
+        #: By cell, the expected matches of a partial match, and of showing it one event.
         self.expected, self.expected_by_show = nothing.ravel(), nothing.ravel()
         self._rates = Rates(features, queries)
         rehearsed = features.rehearsed
-        #: What is tried beside what there is; none of queries in which more matters than what is bound.
+        #: Rehearsals; None for queries in which more than the bindings matters.
         self.rehearsal = None if rehearsed is None else Rehearsal(features, rehearsed, self.quantiles)
 
-    # --- what was seen --------------------------------------------------------------------------
+    # --- counting ---------------------------------------------------------------------------------
 
     def decay(self, events: float) -> None:
-        """So many events have passed."""
+        """Decay the counts after this many events."""
         self.window.age = max(self.window.age, 1.0)
         keep = 0.5 ** (events / (k.AGES * self.window.age))
         for counted in (self.counts, self.steps, self.shows):
@@ -95,15 +95,16 @@ class CostModel:
             self.counts[self.features.bases[gate] * k.COUNTS + k.LIVED] += events
 
     def outlive(self, events: int) -> None:
-        """So many events after ``alive`` was counted: counts those that a window's end came for meanwhile.
+        """Count the events that partial matches with windows that end among these lived through, since
+        ``alive`` was counted.
 
-        These are not seen again. Without the events that they lived through, rates would be too high.
+        These are not seen again. Without these events, rates would be too high.
         """
         counts = self.counts.reshape(-1, k.COUNTS)
         counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.window.age)
 
     def learn(self) -> bool:
-        """Learns the edges of features anew, where that is due; whether codes mean something else now."""
+        """Learn the edges of features again where due; return whether codes have changed."""
         changed = False
         for number, place in enumerate(self.features.places):
             brought = None if self.rehearsal is None else self.rehearsal.brought(number)
@@ -113,7 +114,7 @@ class CostModel:
         return changed
 
     def _level(self, place: int) -> None:
-        """What was counted at a place is that of all its codes, as its latest values lie."""
+        """Spread the counts of a place over its codes, in proportion to its latest values."""
         codes = self.features.places[place]
         counts = self.counts.reshape(-1, k.COUNTS)
         shares = self.quantiles.shares(codes.feature, self.quantiles.values(codes.feature))
@@ -129,10 +130,10 @@ class CostModel:
         if self.rehearsal is not None:
             self.rehearsal.level(place)
 
-    # --- what follows ---------------------------------------------------------------------------
+    # --- expectations -----------------------------------------------------------------------------
 
     def load(self) -> Floats:
-        """How many partial matches of a class an event is to be shown, of one there is, by class."""
+        """Return, by class, how many times per event a partial match of it is shown an event."""
         return self._each(self.shows)
 
     def _each(self, shows: Floats) -> Floats:
@@ -140,21 +141,21 @@ class CostModel:
 
     @property
     def _lived(self) -> Floats:
-        """How many events partial matches have lived through, by class."""
+        """The events that partial matches have lived through, by class."""
         return self.counts.reshape(-1, k.COUNTS)[:, k.LIVED]
 
     def _by_gate(self, numbers: Floats) -> Floats:
         return np.bincount(self.gates, numbers, len(self.shows)).astype(np.float64)
 
     def begin(self) -> None:
-        """Has compiled code ready, which takes a while to be loaded."""
+        """Load compiled code, which takes a while."""
         self._rate()
         nothing = np.zeros(self.features.classes)
         self._follow(nothing, nothing, 0.0)
         self._rates.at_once(nothing, self._ahead.value)
 
     def plan(self, most: float) -> None:
-        """Sets the price of work, where an event is to take so many units and would take too many; else 0."""
+        """Set the price of work, if an event would take more than ``most`` units; else 0."""
         self.is_planned = True
         load, dying = self.load(), self._dying()
         self._rate()
@@ -169,7 +170,7 @@ class CostModel:
             self._ahead = self._follow(load, dying, self.price)
 
     def _priced(self, load: Floats, dying: Floats, most: float) -> float:
-        """The least price, about, at which an event takes no more than so many units."""
+        """Return about the least price at which an event takes at most ``most`` units."""
         if self.coming <= most:
             return 0.0
         low, high = 0.0, 1.0  # a match costs a unit itself
@@ -182,21 +183,23 @@ class CostModel:
         return high
 
     def _rate(self) -> None:
-        """Learns how often in an event a partial match of each class goes on, by what was counted."""
+        """Compute how often per event a partial match of each class advances, from the counts."""
         self._rates.count(self.counts, self.steps, k.AGES * self.window.age)
         if self.rehearsal is not None:
             counts = self.counts.reshape(-1, k.COUNTS)
             self.rehearsal.replace(self._rates, counts, self.steps)
 
     def _follow(self, load: Floats, dying: Floats, price: float) -> Ahead:
-        """What is to be expected if a partial match not worth the price is shed as soon as it is made."""
+        """Return the expectations if partial matches not worth the price are shed as soon as they
+        are made.
+        """
         return self._rates.follow(load, dying, self.window.age, price)
 
     def _dying(self) -> Floats:
         return deaths(self.counts, self.features, k.AGES * self.window.age)
 
     def at_once(self) -> tuple[Floats, Floats]:
-        """See ``Rates.at_once``: as things go."""
+        """Return ``Rates.at_once`` at the current rates."""
         self._rate()
         load = self.load()
         gain, work = self._rates.at_once(load, self._ahead.value)
@@ -204,12 +207,13 @@ class CostModel:
         return gain, work
 
     def kept(self, share: float, policy: Policy, *, by_size: bool = False) -> Floats:
-        """Of each cell, which share of its partial matches is kept, so that ``share`` of the load remains.
+        """Return the share of each cell to keep, so that ``share`` of the load remains.
 
-        ``by_size``: it is not the work at the next events that counts, but the memory.
+        ``by_size``: the load is memory, not the work at the next events.
 
-        What is best to keep brings most, less the price of the work that will come of it, for the load it is
-        *now*: what comes later can be shed later, and first events that many matches grow of are little load.
+        Best to keep is what brings most matches, minus the price of the work it will cause, relative to the
+        load *now*: later work can be shed later, and first events, from which many matches grow, are little
+        load.
         """
         alive = self.alive.reshape(-1, k.AGES)
         load = np.ones(len(alive)) if by_size else self.load()
@@ -231,7 +235,7 @@ class CostModel:
         return kept
 
     def worth(self, policy: Policy, *, by_size: bool = False) -> Utilities:
-        """Return the utilities that ``kept`` ranks by, for shedding several partial matches together."""
+        """Return the utilities by which ``kept`` ranks, for shedding several partial matches together."""
         load = np.ones(len(self.alive) // k.AGES) if by_size else self.load()
         if policy is Policy.SELECTIVE:
             gain = (self._selectivity() * load)[:, None].repeat(k.AGES, axis=1)
@@ -240,7 +244,7 @@ class CostModel:
         return Utilities(gain.ravel(), load.repeat(k.AGES))
 
     def _selectivity(self) -> Floats:
-        """How often the partial matches of a gate go on, or become matches, in an event, by class."""
+        """Return how often per event the partial matches of a gate advance or become matches, by class."""
         counts = self.counts.reshape(-1, k.COUNTS)
         went = self._by_gate(counts[:, k.MATCHED])
         for step in self.features.steps:
@@ -249,9 +253,10 @@ class CostModel:
 
 
 def ended(events: float, age: float) -> Floats:
-    """By age, how many of so many events one lives through whose window ends before the last of them.
+    """Return by age how many of the last ``events`` a partial match lived through if its window ended among
+    them.
 
-    On average over all of an age, which has ``age`` events: 0 of the others.
+    On average over an age, which has ``age`` events; 0 for windows that have not ended.
 
     >>> ended(4, 16.0)[-2:].tolist()  # in the last age, the window of a quarter ends, of each after two
     [0.0, 0.5]
@@ -260,16 +265,16 @@ def ended(events: float, age: float) -> Floats:
     return np.asarray((np.clip(events, left, left + age) ** 2 - left**2) / (2 * age))
 
 
-#: The share of the work to come that is caused by the partial matches of lowest utility.
+#: The share of the expected work, caused by the partial matches of lowest utility, that is compared.
 _WORST: Final = 0.5
-#: What these bring, as a share of what as much work brings on average: from where on they are worth less than
-#: the others, and about the same.
+#: Relative to the average value of as much work, the value below which these are clearly worse, and above
+#: which about equal.
 _LESS: Final = 0.55
 _SAME: Final = 0.75
 
 
 def evenness(value: Floats, cost: Floats) -> float:
-    """From 0 to 1, of the matches to be expected of partial matches, and the units of work that they are."""
+    """Return how equal utilities are, from 0 to 1, given the expected matches and units of work."""
     some = np.flatnonzero(cost > 0)
     value, cost = value[some], cost[some]
     if not (whole := float(value.sum())):

@@ -1,7 +1,7 @@
-"""What tells the partial matches of a state apart: the values that later conditions compare.
+"""Features: the values of partial matches that later conditions compare, by state.
 
-Of a condition ``?b + ?c < ?d`` that is asked of a later event, it is ``?b + ?c`` as soon as both are bound,
-and ``?b`` before: the largest parts of its operands that the partial match itself decides.
+For a condition ``?b + ?c < ?d`` with ?d of a later event, it is ``?b + ?c`` as soon as both are bound, and
+``?b`` before: the largest parts of its operands that the partial match itself determines.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The codes of a place: its feature (-1 for none), how many codes there are, its gates."""
+    """The codes of a place: its feature (-1 for none), the number of codes, its gates."""
 
     feature: int
     size: int
@@ -40,9 +40,9 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class ClassStep:
-    """A way from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
+    """A step from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
 
-    ``accepts``: by their numbers, the ways to end there.
+    ``accepts``: the numbers of the ways to end there.
     """
 
     gate: int
@@ -54,11 +54,11 @@ class ClassStep:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """What is rehearsed of a query (see ``rates.Rehearsal``).
+    """The rehearsals of a query (see ``rates.Rehearsal``).
 
-    How many values a ghost has, how many integers those of all places take, how many counts of trials there
-    are, and of each step where its own begin; and the sign of what its condition compares, the feature of its
-    place and a value of an event, None if it is something else.
+    The number of a ghost's values, of the integers of all places' ghosts, and of the counts of trials; for
+    each step where its counts begin; and the operator of its condition, if that compares the feature of its
+    place with a value of an event, else None.
     """
 
     slots: int
@@ -70,12 +70,12 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features of a query's places, as the passes read them.
+    """The features of a query's places, in the form of the passes.
 
-    ``tables``: the query's, and behind them programs. ``rows``: features, and ``ways``: of each way its gate
-    and the feature of the place behind it (see ``_kernel_known``). ``bases``: of each gate, its first class;
-    ``classes``: how many there are; ``counted``: how many counts of steps. ``rehearsed`` is None where what
-    an event does depends on more than what is bound and what it brings. ``tells_the_dead``, ``graves``: see
+    ``tables``: the query's, followed by programs. ``rows``: features, and ``ways``: for each way its gate and
+    the feature of the target place (see ``_kernel_known``). ``bases``: for each gate, its first class;
+    ``classes``: their number; ``counted``: the number of counts of steps. ``rehearsed`` is None if the effect
+    of an event depends on more than the bindings and its own values. ``tells_the_dead``, ``graves``: see
     those functions; ``taken``: by slot, 1 if an event of a match may bind it.
     """
 
@@ -93,22 +93,24 @@ class Features:
     rehearsed: Rehearsed | None
 
     def size(self, place: int) -> int:
-        """How many codes a place has."""
+        """Return the number of codes of a place."""
         return self.places[place].size
 
     def block(self, counts: Floats, step: ClassStep) -> Floats:
-        """Of counts of all steps, those of one: by the code that went on, and the one it went on to."""
+        """Return the counts of one step, among those of all: by the code that advanced, and the code it
+        advanced to.
+        """
         size, other = self.size(step.source), self.size(step.target)
         return counts[step.at : step.at + size * other].reshape(size, other)
 
     def own(self, gate: int) -> slice:
-        """The classes of a gate."""
+        """Return the classes of a gate."""
         begin = int(self.bases[gate])
         return slice(begin, begin + next(place.size for place in self.places if gate in place.gates))
 
 
 def features(compiled: NfaTables, intern: Callable[[Term], int]) -> Features:
-    """The features of a query's places."""
+    """Return the features of a query's places."""
     analysis = compiled.analysis
     bound = _bound(analysis)
     out = Sections()
@@ -121,7 +123,8 @@ def features(compiled: NfaTables, intern: Callable[[Term], int]) -> Features:
     classes = 0
     codes_of: list[Code] = []
     for place in analysis.places:
-        # What the nearest condition reads: by more values, hardly anything is known of each class.
+        # Only the first value that the nearest condition reads: with more, each class would have too few
+        # counts.
         code = next(_features(analysis, place, bound[id(place)]), None)
         feature, size = -1, 1
         if code is not None:
@@ -172,7 +175,7 @@ def _rehearsed(
     compiled: NfaTables, places: Sequence[Codes], steps: Sequence[ClassStep], codes: Sequence[Code],
     programs: Programs, start: int,
 ) -> tuple[Ints, Rehearsed | None]:  # fmt: skip
-    """Of each way, the columns from ``W_FROM`` on, and what is rehearsed at all.
+    """Return the columns of each way from ``W_FROM`` on, and the rehearsals, if any.
 
     ``codes``: of features. Programs are written, which begin at ``start``.
     """
@@ -213,7 +216,7 @@ def _column(columns: Mapping[str, int], name: str) -> int:
 
 
 def _repeats(place: ProgramState) -> bool:
-    """Whether a way out of a place leads back to it."""
+    """Return whether a way out of a place leads back to it."""
     return any(place is again for way in _ways(place) for again in _walk(way))
 
 
@@ -222,7 +225,7 @@ def _ways(place: ProgramState) -> list[ProgramState]:
 
 
 def _walk(place: ProgramState) -> list[ProgramState]:
-    """The places that a place leads to, itself first."""
+    """Return the places reachable from a place, itself first."""
     seen, found = {id(place)}, [place]
     for each in found:
         for other in _ways(each):
@@ -233,7 +236,7 @@ def _walk(place: ProgramState) -> list[ProgramState]:
 
 
 def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:
-    """The variables that may be bound at each place."""
+    """Return the variables that may be bound at each place."""
     bound = {id(place): frozenset[str]() for place in analysis.places}
     changed = True
     while changed:
@@ -253,7 +256,7 @@ def _bound(analysis: Analysis) -> dict[int, frozenset[str]]:
 
 
 def _features(analysis: Analysis, place: ProgramState, bound: frozenset[str]) -> Iterator[Code]:
-    """What later conditions read of a partial match, those of the next events first."""
+    """Yield the values of a partial match that later conditions read, those of the next events first."""
     seen, nearest = [place], [place]
     for each in nearest:
         for gate in each.gates:
@@ -272,13 +275,13 @@ def _features(analysis: Analysis, place: ProgramState, bound: frozenset[str]) ->
 
 
 def _is_before(columns: Mapping[str, int], code: Code) -> bool:
-    """Whether a program is of what was before an event that brings these columns."""
+    """Return whether a program only reads values from before an event with these columns."""
     names = [step.what for step in code if step.op == "PUSH"]
     return bool(names) and not any(name in columns for name in names)
 
 
 def _is_had(bound: frozenset[str], analysis: Analysis, code: Code) -> bool:
-    """Whether a program is of bound variables alone, and not the same in all partial matches."""
+    """Return whether a program only reads bound variables, and its value differs between partial matches."""
     named = [step for step in code if step.op in ("PUSH", "AGGREGATE")]
     return bool(named) and all(_is_bound(step, bound, analysis) for step in named)
 
@@ -293,8 +296,8 @@ def _is_bound(step: Instruction, bound: frozenset[str], analysis: Analysis) -> b
 
 
 def _parts(code: Sequence[Instruction], bound: frozenset[str], analysis: Analysis) -> Iterator[Code]:
-    """The largest parts of a program that are of bound variables, where it goes the straight way."""
-    # What is on the stack: its own program, or None if an event to come decides it.
+    """Yield the largest parts of a program that only read bound variables, outside of branches."""
+    # The stack: for each value its program, or None if a future event determines it.
     stack: list[Code | None] = []
     i = 0
     while i < len(code):
@@ -345,33 +348,33 @@ def _sums(part: Code | None) -> bool:
 
 
 def _read(part: Code | None) -> Iterator[Code]:
-    """A part that is not the same in all partial matches."""
+    """Yield a part with a value that differs between partial matches."""
     if part is not None and any(step.op in ("PUSH", "AGGREGATE") for step in part):
         yield part
 
 
-assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # as rows are written here
+assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # the form in which rows are written here
 
 
 Code = tuple[Instruction, ...]
 
-#: Instructions that take one value, and two, and leave one.
+#: Instructions that take one value, and two, and push one.
 UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
 BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
 _FIRST: Final = frozenset({"PUSH", "CONSTANT", "AGGREGATE"})
-#: Each sign read from right to left.
+#: The operators with swapped operands.
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def compared(
     code: Sequence[Instruction], features: Sequence[Code], brought: Container[str]
 ) -> tuple[str | None, Code]:
-    """If a condition is but that: the sign between a feature and a value of an event, and its program.
+    """Return the operator and program of a condition that only compares a feature with a value of an event.
 
     ``features`` are programs, too; ``brought`` are the variables of the event.
 
-    >>> x, y, less = Step("PUSH", "x"), Step("PUSH", "y"), Step("COMPARE", "<")
-    >>> compared([x, y, Step("MINUS"), less], [(x,)], {"y"}) == ("<", (y, Step("MINUS")))
+    >>> x, y, less = Instruction("PUSH", "x"), Instruction("PUSH", "y"), Instruction("COMPARE", "<")
+    >>> compared([x, y, Instruction("MINUS"), less], [(x,)], {"y"}) == ("<", (y, Instruction("MINUS")))
     True
     >>> compared([x, y, less], [(y,)], {"x"}) == (">", (x,))
     True
@@ -393,14 +396,15 @@ def _is_brought(step: Instruction, brought: Container[str]) -> bool:
 
 
 def balanced(code: Sequence[Instruction], is_own: Callable[[Code], bool]) -> Code:
-    """A condition, or several, whose comparisons of sums have what a partial match has on the left side.
+    """Return conditions with the partial match's terms on the left side of comparisons of sums.
 
-    Of ``z + x > y + 3``, where ``x`` and ``y`` are its own, it is ``x - y`` that tells partial matches apart,
-    and neither of them alone does. By numbers this is the same condition, but for rounding: to learn by.
-    ``is_own``: whether a term is the partial match's.
+    In ``z + x > y + 3``, where ``x`` and ``y`` are the partial match's, ``x - y`` determines the result, and
+    neither variable alone does. Numerically it is the same condition except for rounding; it is used for
+    learning only. ``is_own``: whether a term is the partial match's.
 
-    >>> x, y, z, three = Step("PUSH", "x"), Step("PUSH", "y"), Step("PUSH", "z"), Step("CONSTANT", 3)
-    >>> add, less = Step("ADD"), Step("COMPARE", ">")
+    >>> x, y, z = Instruction("PUSH", "x"), Instruction("PUSH", "y"), Instruction("PUSH", "z")
+    >>> three = Instruction("CONSTANT", 3)
+    >>> add, less = Instruction("ADD"), Instruction("COMPARE", ">")
     >>> found = balanced([z, x, add, y, three, add, less], {(x,), (y,)}.__contains__)
     >>> [step.what or step.op for step in found]
     ['x', 'y', 'SUBTRACT', 3, 'z', 'SUBTRACT', '>']
@@ -416,7 +420,7 @@ def balanced(code: Sequence[Instruction], is_own: Callable[[Code], bool]) -> Cod
 
 
 class _Sum(NamedTuple):
-    """A program, and the programs that it is the sum of: each is added, or else taken from it."""
+    """A program, and the terms of its sum: each is a program that is added or subtracted."""
 
     code: Code
     terms: tuple[tuple[bool, Code], ...]
@@ -447,7 +451,7 @@ def _negative(terms: Sequence[tuple[bool, Code]]) -> tuple[tuple[bool, Code], ..
 
 
 def _added(terms: Sequence[tuple[bool, Code]]) -> list[Instruction]:
-    """The program of a sum."""
+    """Return the program of a sum."""
     (is_added, first), *rest = sorted(terms, key=lambda term: not term[0])
     code = [*first] if is_added else [*first, Instruction("MINUS")]
     for is_added, term in rest:
@@ -456,7 +460,7 @@ def _added(terms: Sequence[tuple[bool, Code]]) -> list[Instruction]:
 
 
 def _sides(code: Sequence[Instruction]) -> tuple[_Sum, _Sum] | None:
-    """The operands of a program that is one ordering comparison of numbers, calculated without branches."""
+    """Return the operands of a program that is one ordering comparison of numbers, without branches."""
     if not code or code[-1].op != "COMPARE" or code[-1].what not in _FLIPPED:
         return None
     stack: list[_Sum] = []
@@ -473,7 +477,7 @@ def _sides(code: Sequence[Instruction]) -> tuple[_Sum, _Sum] | None:
 def _terms(
     step: Instruction, whole: Code, of: Sequence[tuple[tuple[bool, Code], ...]]
 ) -> tuple[tuple[bool, Code], ...]:
-    """What the value of a program is the sum of; ``of``: the terms of what its last step takes."""
+    """Return the terms of a program's sum; ``of``: the terms of the operands of its last step."""
     match step.op:
         case "ADD":
             return (*of[0], *of[1])
@@ -485,7 +489,7 @@ def _terms(
             return ((True, whole),)
 
 
-#: What comes to the same, once it comes to something, whatever else is bound.
+#: Instructions with a result that, once there is one, does not change when more variables are bound.
 _LASTING: Final = BINARY | {
     "MINUS",
     "ABS",
@@ -505,10 +509,10 @@ _LASTING: Final = BINARY | {
 
 
 def tells_the_dead(analysis: Analysis) -> bool:
-    """Whether what has come where it must be absent ends a partial match for good, by what is bound of it.
+    """Return whether a forbidden event ends a partial match for good, as decided by its current bindings.
 
-    So what is forbidden must be read in one way only, and nothing to come may make true what is false, or the
-    other way round: no condition of it asks what is bound, or of a Kleene that goes on.
+    So a forbidden element must have only one reading, and no future event may change the result of its
+    conditions: none may test what is bound, or a Kleene in progress.
     """
     absences = analysis.absences
     checked = [check.atom for absence in absences.all for check in absences.checks(absence)]
@@ -522,10 +526,10 @@ def tells_the_dead(analysis: Analysis) -> bool:
 
 
 def graves(compiled: NfaTables) -> Ints:
-    """Where partial matches stand that what comes may end, as ``_kernel_known`` reads it.
+    """Return where the partial matches are that forbidden events may end, in the form of ``_kernel_known``.
 
-    For each chain of rows that are forbidden, and each gate at which partial matches wait meanwhile whose
-    key such a row has: those that it does not end are found by their key, like those that go on.
+    A row for each chain of forbidden rows and each gate at which partial matches wait meanwhile, if a row has
+    the gate's key: then partial matches are found by their key.
     """
     if not tells_the_dead(compiled.analysis):
         return np.zeros(0, dtype=np.int64)
@@ -553,7 +557,7 @@ def _columns(compiled: NfaTables, gpm: str, names: list[str]) -> list[int]:
 
 
 def _at(compiled: NfaTables, chain: KeyedRows) -> int:
-    """Where a chain stands in the tables."""
+    """Return where a chain stands in the tables."""
     t, gpm = compiled.tables, compiled.gpms.index(chain.gpm)
     key = _columns(compiled, chain.gpm, list(chain.key))
     return next(
@@ -563,12 +567,12 @@ def _at(compiled: NfaTables, chain: KeyedRows) -> int:
     )
 
 
-#: From so many values edges are learned, anew when so many times as many were seen.
+#: Edges are learned from this many values on, and again when there are this many times more.
 _FEW: Final = 64
-#: Partial matches are of the same few events; of events themselves fewer are enough.
+#: Partial matches often have the same events; for features of events, fewer values suffice.
 _FEW_EVENTS: Final = 16
 _AGAIN: Final = 4
-#: Edges are given up when such a share of what comes lies between two of them.
+#: Edges are discarded when this share of the values lies between two of them.
 _SKEWED: Final = 0.4
 
 
@@ -588,10 +592,10 @@ class Quantiles:
         return self.rows, self.edges, self.rings
 
     def learn(self, feature: int, brought: Floats | None) -> bool:
-        """Learns the edges of a feature anew, where that is due; whether they are others now.
+        """Learn the edges of a feature again, where due; return whether they have changed.
 
-        Where a condition compares it with what events bring, edges are quantiles of these.
-        ``brought`` is a ring of such values.
+        If a condition compares it with values of events, edges are quantiles of these. ``brought`` is a ring
+        of such values.
         """
         ring = self.rings[feature * (k.RING + 1) :] if brought is None else brought
         seen, few = ring[0], _FEW if brought is None else _FEW_EVENTS
@@ -600,7 +604,7 @@ class Quantiles:
         self._due[feature] = seen * _AGAIN if seen < k.RING else seen + _AGAIN * k.RING
         values = np.sort(latest(ring, 0))
         count = int(self.rows[feature * k.F_SIZE + k.F_COUNT])
-        # Of a single value that events bring, it matters what is above it.
+        # If events bring a single value, it matters which values are above it.
         if (count or brought is None) and self._fits(feature, values):
             return False
         cut = np.unique(np.quantile(values, np.linspace(0, 1, k.EDGES + 2)[1:-1], method="lower"))
@@ -609,21 +613,21 @@ class Quantiles:
         return True
 
     def values(self, feature: int) -> Floats:
-        """The latest values of a feature."""
+        """Return the latest values of a feature."""
         return latest(self.rings, feature)
 
     def shares(self, feature: int, values: Floats) -> Floats:
-        """By level of a feature, which share of some values is there; as much in each if there are none."""
+        """Return the share of some values at each level of a feature; equal shares if there are none."""
         if not len(values):
             return np.full(k.LEVELS, 1 / k.LEVELS)
         return np.bincount(1 + np.searchsorted(self.own(feature), values), minlength=k.LEVELS) / len(values)
 
     def own(self, feature: int) -> Floats:
-        """The edges of a feature."""
+        """Return the edges of a feature."""
         return self.edges[feature * k.EDGES :][: self.rows[feature * k.F_SIZE + k.F_COUNT]]
 
     def _fits(self, feature: int, values: Floats) -> bool:
-        """Whether the edges cut these values, too, into parts of about one size."""
+        """Return whether the edges also divide these values into parts of about equal size."""
         edges = self.own(feature)
         count = len(edges)
         if count < min(k.EDGES, len(np.unique(values)) - 1) // 2:
@@ -633,6 +637,6 @@ class Quantiles:
 
 
 def latest(rings: Floats, number: int) -> Floats:
-    """The latest values of one of several rings."""
+    """Return the latest values of one of several rings."""
     ring = rings[number * (k.RING + 1) :][: k.RING + 1]
     return ring[1 : 1 + min(int(ring[0]), k.RING)]

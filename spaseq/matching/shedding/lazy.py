@@ -31,28 +31,29 @@ from spaseq.patterns.spectra.solutions import Solutions
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A look comes when so many times as long was worked as the last one took, and for so many rows one is new.
+#: A look is due after this many times its own duration, and when one row in this many is new.
 _SELDOM: Final = 16
-#: What a look at a row is to a clock that counts work: much less than to try a match with it.
+#: The cost of observing a row, for a clock that counts work: much less than testing a match with it.
 _LOOK: Final = 1 / 16
-#: Of the bound some events in a row may take so much. Of what a unit took, this is forgotten with each.
+#: Consecutive events may take this share of the bound together. The second number is the share of the
+#: measured unit that is forgotten at each event.
 _MOST: Final = 1.0
 _FORGET: Final = 0.01
 _ANY: Final = 1 << 40
-#: So many events are taken at once, at least, where they come so.
+#: The least number of events taken at once from a batch.
 _FEW: Final = 64
-#: Where memory runs out, such a share of the rows stays, again and again, but not more often than this.
+#: If memory runs out, this share of the rows stays, repeatedly, but at most this many times.
 _HALF: Final = 0.5
 _ROUNDS: Final = 6
-#: The window's events and scratch space, which no shedding makes less, leave so much of it to buffers.
+#: The buffers' least share of memory; the window's events and scratch space are not reduced by shedding.
 _STATE: Final = 0.5
 
 
 class SheddingLazy(LazyMatcher):
-    """The lazy matcher, which keeps its bounds by shedding. ``shed`` says what was given up."""
+    """The lazy matcher, which keeps its bounds by shedding. ``shed`` has the counts."""
 
     def __init__(self, query: BoundedQuery, compiled: LazyTables | None = None) -> None:
-        """``compiled``: its tables, if there are some."""
+        """``compiled``: its tables, if they exist."""
         bound, context = query.bound, query.context
         budget = context.budget if query.many is None else query.many.budget
         super().__init__(
@@ -63,24 +64,24 @@ class SheddingLazy(LazyMatcher):
         self._bound = bound
         self._name = query.name
         self._overload = None if bound.latency is None else Overload(bound.latency)
-        # What it would be compared with passes over nothing.
+        # The baselines pass over nothing.
         self._passes_over = self._overload is not None and bound.policy is Policy.SHARP
         if self._overload is not None and self._passes_over:
             self._overload.even = 1.0  # less is left free for bursts
         self._worth = BufferModel(classes(self._compiled), query.window.reach, bound.policy)
         self._rows = BufferRows(self._compiled, self._memory, self._worth)
         self._pace = LoadMeter(bound, _FEW)
-        # Since the last look: events, seconds, and what it took itself. Units of work, and of these what was
-        # looked at when they were counted last.
+        # Since the last look: events, seconds, and the seconds of the look. Units of work, and the rows
+        # tested when they were last counted.
         self._events, self._spent, self._pause = 0, 0.0, 0.0
         self._units, self._tested = 0.0, 0
-        # Seconds and units of late beyond what events take by themselves; how often rows were passed over.
+        # Recent seconds and units of work beyond the events' own; how often rows were passed over.
         self._beyond, self._passed = np.zeros(2), 0
-        # The load that there is; matches found.
+        # The current load; matches found.
         self._load, self._found_so_far = 0.0, 0.0
         #: How many events were shed, by buffer.
         self.gone: Ints = np.zeros(len(self._compiled.gpms), dtype=np.int64)
-        # Where something was shed last, on the window's axis.
+        # The place of the last shedding on the window's axis.
         self._last_shed = 0
         self._budget, self._least = budget, self._memory.nbytes
         self._load_passes()
@@ -91,9 +92,9 @@ class SheddingLazy(LazyMatcher):
             )
 
     def _load_passes(self) -> None:
-        """Compiled code takes a while to be loaded: before anything is measured, not in the first look.
+        """Load compiled code, which takes a while, before anything is measured.
 
-        The next look comes when many times as long was worked, and nothing is shed before.
+        The next look is due after many times its duration, and nothing is shed before.
         """
         self._let_go(self._worth.kept, every=False)
         self._alive()
@@ -113,7 +114,7 @@ class SheddingLazy(LazyMatcher):
             at = end
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        """See ``Quick.take_single``: the work between events is done after some of them."""
         begin = self._bound.clock()
         columns = self._take_alone(event, start)
         status, place = self._begin_one(columns), self._window.place(event.at.time, start)
@@ -123,12 +124,12 @@ class SheddingLazy(LazyMatcher):
         return None
 
     def _completes(self, columns: Ints, status: int, begin: float, place: int) -> Iterator[Block]:
-        """What an event completes that came alone."""
+        """Yield the matches of a single event."""
         begin = yield from self._pace.timed(self._go_on(columns, status), begin)
         self._end_one(begin, place)
 
     def _end_one(self, begin: float, place: int) -> None:
-        """An event that came alone is done with, on which work began then."""
+        """Finish a single event, on which work began at ``begin``."""
         if (since := self._pace.end_one(begin)) is not None:
             self._see_to(since, place)
 
@@ -149,10 +150,10 @@ class SheddingLazy(LazyMatcher):
             self.shed.active = False
             warn_within(f"{self._name} sheds no more: {given_up(self.shed, 'buffered events')}")
 
-    # --- what it does meanwhile -----------------------------------------------------------------
+    # --- during the kernel's work -----------------------------------------------------------------
 
     def _see_to(self, begin: float, place: int) -> None:
-        """Sees to the bound after some events: the last of these took since ``begin``."""
+        """Check the bound after some events: the last of these took since ``begin``."""
         clock, load = self._bound.clock, self._load
         events = self._pace.see()
         self._count(events)
@@ -172,7 +173,7 @@ class SheddingLazy(LazyMatcher):
                 self._allow(self._overload, events, spent, units)
 
     def _allow(self, overload: Overload, events: int, spent: float, units: float) -> None:
-        """Says what the next events may take together, by what these took."""
+        """Set the budget of the next events, by the seconds and units of the last ones."""
         assert self._bound.latency is not None
         beyond = np.maximum([spent - events * overload.least, units - events], 0.0)
         self._beyond = self._beyond * (1 - _FORGET) ** events + beyond
@@ -186,7 +187,7 @@ class SheddingLazy(LazyMatcher):
         return super()._begin(columns, new)
 
     def _count(self, events: int) -> None:
-        """Counts the work that some events were: each, what was looked at, and what was found."""
+        """Count the work of some events: each itself, the rows tested, and the matches found."""
         tested = self._rows.tested
         units = events + tested - self._tested
         self._tested = tested
@@ -196,7 +197,7 @@ class SheddingLazy(LazyMatcher):
             self._bound.clock.add(units)
 
     def _come(self) -> Ints:
-        # What was shed comes again: else an order would be best until less is shed.
+        # Shed rows will come again: otherwise an order would be best only until less is shed.
         return np.maximum(super()._come(), self._worth.by_buffer.astype(np.int64))
 
     def _found(self, unfinished: int | None) -> Iterator[Block]:
@@ -213,10 +214,10 @@ class SheddingLazy(LazyMatcher):
         yield from self._matched(found, choices)
 
     def _matched(self, found: Ints, choices: Ints) -> Iterator[Block]:
-        """What was found, as matches."""
+        """Yield results as matches."""
         yield from self._matches.of(found, choices)
 
-    # --- looking, and shedding ------------------------------------------------------------------
+    # --- observing and shedding -------------------------------------------------------------------
 
     def _is_due(self) -> bool:
         if self._is_large:
@@ -225,10 +226,10 @@ class SheddingLazy(LazyMatcher):
         return bool(new) and _SELDOM * new >= self._memory.buffered and self._spent >= _SELDOM * self._pause
 
     def _look(self, axis: int) -> None:
-        """Learns from what there is, and sheds what is too much."""
+        """Learn from the rows, and shed if there are too many."""
         events, self._events, self._spent = self._events, 0, 0.0
         w, overload = self._worth, self._overload
-        # While there is room, all that is new stays.
+        # While there is room, all new rows stay.
         is_full = overload is not None and self._load > overload.target
         gone = self._let_go(w.kept if is_full else np.ones_like(w.kept), every=False)
         if w.pass_to(axis, events):
@@ -267,24 +268,24 @@ class SheddingLazy(LazyMatcher):
 
     @property
     def _is_large(self) -> bool:
-        """Whether buffers take more than they may."""
+        """Return whether buffers take more than their share."""
         pool = self._bound.pool
         return pool is not None and self._memory.nbytes > self._room(pool)
 
     def _room(self, pool: Pool) -> int:
-        """How many bytes buffers may take."""
+        """Return how many bytes buffers may take."""
         others = self._budget.size - self._budget.but("events") + self._memory.scratch_bytes
         most = pool.share(self._bound, self._memory.nbytes + others)
         return max(most - others, int(_STATE * most), self._least)
 
     def _grow(self, status: int, wanted: Ints, axis: int) -> None:
-        # Nothing is in progress where an event is to be put in the buffers.
+        # No search is in progress when an event is added to the buffers.
         if status in (lay.ROOM, lay.MORE_KEYS):
             self._lighten(axis, lambda: self._memory.grown(status, wanted))
         super()._grow(status, wanted, axis)
 
     def _lighten(self, axis: int, more: Callable[[], int]) -> None:
-        """Sheds until there is room for so many bytes more."""
+        """Shed until there is room for more bytes."""
         pool = self._bound.pool
         for _ in range(_ROUNDS if pool is not None else 0):
             assert pool is not None

@@ -1,4 +1,4 @@
-"""The kernel under a bound: between events it is looked at, and what overburdens it is shed."""
+"""The NFA kernel under a bound: its partial matches are observed between events, and overload is shed."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ _SMOOTH: Final = 0.25
 
 
 class SheddingNfa(Observed):
-    """The kernel, which keeps its bounds by shedding; all that it finds is found without bounds, too.
+    """The kernel, which keeps its bounds by shedding; all matches found are also found without bounds.
 
-    It looks at its partial matches between events, and takes out those of lowest utility. ``shed`` says what
-    was given up.
+    It observes its partial matches between events, and removes those of lowest utility. ``shed`` has the
+    counts.
     """
 
     def __init__(
@@ -82,33 +82,31 @@ class SheddingNfa(Observed):
         self._doubt = Doubt(query.pattern, query.window)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._account = Account(self._name, gates, query.bound.policy, is_chosen=self._doubt.matters)
-        # So often partial matches have drawn lots.
+        # The number of draws of random numbers so far.
         self._draws = 0
         self._overload = None if query.bound.latency is None else Overload(query.bound.latency)
-        # Since the last look ended: events, and seconds of work and of the next look; what the last one
-        # took, and held events up for.
+        # Since the end of the last look: events, and seconds of work and of the next look; the seconds of the
+        # last look, and how long it delayed events.
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
-        # What the look at hand has counted; at which of the events it began, and how many the last one took.
+        # The counts of the current look; at which event it began, and how many events the last one took.
         self._began = self._between = 0
         self._counted: Ints = np.zeros_like(self._sketch.alive)
-        # Of the work, what the overload detector knows.
+        # The part of the work that the overload detector knows.
         self._measured = 0.0
-        # Of the events, the share that ``random-input`` lets in.
+        # The share of events that ``random-input`` admits.
         self._admitted = 1.0
-        # Events since a plan was made, and whether something was passed over.
+        # Events since the last plan, and whether partial matches were passed over.
         self._unplanned, self._passes = 0, False
-        # When a plan may be made again.
+        # When the next plan may be made.
         self._planning = Seldom()
-        # Seconds of the look at hand that a plan took.
+        # The seconds of the current look that a plan took.
         self._aside = 0.0
         self._passing: BurstFilter | None = None
         if bound.latency is not None and bound.policy is Policy.SHARP and not self._doubt.matters:
             self._passing = BurstFilter(self._sketch, bound.latency, bound.clock)
-        # How many partial matches were made since the bound was seen to; whether the events in hand are one
-        # that came alone.
+        # Partial matches made since the last check of the bound; whether the current event is a single one.
         self._made, self._is_alone = 0, False
-        # Since the bound was seen to: the seconds that it took to choose what is passed over, and how often
-        # one was.
+        # Since the last check of the bound: the seconds to choose what is passed over, and how often one was.
         self._choosing, self._left_out = 0.0, 0
         self._load_passes()
         least = runs_size(self._compiled, sizing.ENOUGH) + self._memory.scratch_bytes
@@ -119,7 +117,7 @@ class SheddingNfa(Observed):
             )
 
     def _load_passes(self) -> None:
-        """Compiled code takes a while to be loaded: before anything is measured, not in the first look."""
+        """Load compiled code, which takes a while, before anything is measured."""
         whole.load()
         none: Ints = np.zeros(heads.HEAD, dtype=np.int64)
         self._rehearse(none, self._memory)
@@ -150,7 +148,7 @@ class SheddingNfa(Observed):
             try:
                 begin = yield from self._pace.timed(super().process(part, start + at, found), begin)
             finally:
-                # Whoever stops midway: what comes next is shown to all.
+                # After an interruption, all partial matches are shown the next events.
                 self._show(memory)
             self._pace.events += end - at
             self._made += int(self._memory.ints[mem.DECIDED])
@@ -160,11 +158,11 @@ class SheddingNfa(Observed):
             at = end
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
-        """See ``Quick.expect``: not where each event draws lots."""
+        """See ``Quick.expect``: not if single events are dropped at random."""
         return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked)
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        """See ``Quick.take_single``: the work between events is done after some of them."""
         clock = self._bound.clock
         begin = clock()
         memory, self._is_alone = self._memory, True
@@ -180,7 +178,7 @@ class SheddingNfa(Observed):
     def _completed(
         self, start: int, columns: Ints, status: int, begin: float, memory: RunMemory
     ) -> Iterator[Block]:
-        """What an event completes that came alone; ``memory``: what it was when that came."""
+        """Yield the matches of a single event; ``memory``: as it was when the event came."""
         try:
             begin = yield from self._pace.timed(self._go_on(start, columns, status), begin)
         finally:
@@ -188,19 +186,19 @@ class SheddingNfa(Observed):
         self._end_one(start, begin)
 
     def _end_one(self, start: int, begin: float) -> None:
-        """An event that came alone is done with, on which work began then."""
+        """Finish a single event, on which work began at ``begin``."""
         self._made += self._memory.ints.item(mem.DECIDED)
         self._position = start + 1
         if (since := self._pace.end_one(begin)) is not None:
             self._see_to(since)
 
     def _show(self, memory: RunMemory) -> None:
-        """What was passed over is shown what comes; ``memory``: what it was then."""
+        """Show events to those passed over; ``memory``: as it was then."""
         if self._passing is not None:
             self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
 
     def _see_to(self, begin: float) -> None:
-        """Sees to the bound after some events: the last of these took since ``begin``."""
+        """Check the bound after some events: the last of these took since ``begin``."""
         events = self._pace.see()
         made, self._made = self._made, 0
         self._count(events, made)
@@ -221,7 +219,7 @@ class SheddingNfa(Observed):
             took = self._overload.measure(events, spent, load, units, begun, between)
             if self._passing is not None:
                 self._passing.took(events, took)
-        # To look at no more than was shown would take the longer the more there is to be shed.
+        # If no more were observed than shown, a look would take longer the more must be shed.
         work = int(units) + self._left_out + 1
         self._measured, self._units = self._spent, 0.0
         self._choosing, self._left_out = 0.0, 0
@@ -254,12 +252,12 @@ class SheddingNfa(Observed):
             self._account.begin(late(passing.latency))
         return often
 
-    # --- what the kernel does meanwhile ---------------------------------------------------------
+    # --- during the kernel's work -----------------------------------------------------------------
 
     def _found(self) -> Iterator[Block]:
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
-            # In a batch, the partial matches that became matches may not have been looked at yet.
+            # In a batch, partial matches that became matches may not have been observed yet.
             if self._spent >= self._taken and k.strangers(m, self._known):
                 self._observe(*self._place)
             self._credit()
@@ -274,7 +272,7 @@ class SheddingNfa(Observed):
         self._account.find(at_once)
 
     def _admit(self, found: Mapping[str, Solutions], position: int, size: int) -> Mapping[str, Solutions]:
-        """The solutions of those events alone that have drawn so."""
+        """Return the solutions of the events that are admitted at random."""
         admitted, passed_over = admitted_of(found, position, size, self._admitted)
         self.shed.events += passed_over
         return admitted
@@ -290,13 +288,13 @@ class SheddingNfa(Observed):
         if self.shed.active:
             self._account.end()
 
-    # --- looking ---
+    # --- observing ---
 
     def _look(self, axis: int, time: int, most: int) -> None:
-        """Looks at ``most`` partial matches; learns, and sheds what is too much, when all have been seen.
+        """Observe ``most`` partial matches; after all of them, learn, and shed if there is too much.
 
-        No event pays for them all: with each, as many are looked at as it was units of work. But if they are
-        few, all are looked at.
+        No event pays for all: with each event, as many are observed as it had units of work. If there are
+        few, all are observed.
         """
         begin = self._bound.clock()
         m = self._memory.ints
@@ -306,7 +304,7 @@ class SheddingNfa(Observed):
             self._counted[:] = 0
             self._began = self._events
             most = places + 1 if brief else most
-        # The partial matches next in line were seen by the last look when it was equally far on.
+        # The next partial matches were observed by the last look when it was equally far on.
         middle = min(1.0, (self._hand + most / 2) / max(1, places))
         passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
         self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
@@ -327,7 +325,7 @@ class SheddingNfa(Observed):
         self._spent += self._bound.clock() - begin
 
     def _end_look(self, axis: int, time: int) -> None:
-        """All partial matches have been looked at: learns of that, and sheds what is too much."""
+        """End a look, after all partial matches: learn from it, and shed if there is too much."""
         s, events = self._sketch, self._events
         self._between, self._events, self._hand = events - self._began, 0, 0
         s.outlive(events)
@@ -345,7 +343,7 @@ class SheddingNfa(Observed):
         self._notice(events)
 
     def _welcome(self, axis: int, time: int) -> int:
-        """Look at the partial matches that the last events made; return how many are of one event."""
+        """Observe the partial matches that the last events made; return how many are of one event."""
         begin = self._bound.clock()
         s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
         total, begun, load = k.welcome(
@@ -361,10 +359,10 @@ class SheddingNfa(Observed):
 
     @property
     def _paused(self) -> float:
-        """The seconds that the next look is thought to hold events up for.
+        """Return the seconds that the next look is expected to delay events.
 
-        With a plan, if there is one in each half of a window: in wide ones half as much was found where looks
-        came as often as they could, by themselves.
+        Including a plan, if there is one in each half of a window: in wide ones half as many matches were
+        found when looks came as often as possible.
         """
         if not self._sketch.window.is_timed or self._events >= _HALF * cells.AGES * self._sketch.window.age:
             return self._pause
@@ -375,10 +373,10 @@ class SheddingNfa(Observed):
         return self._events + self._between // 2
 
     def _keep(self, share: float, axis: int, time: int, events: int) -> None:
-        """Sheds all but this share of the load.
+        """Shed all but this share of the load.
 
-        Nothing is shed before that, whatever it may cost some day: a burst passes, but what would have grown
-        of a first event that was shed takes a window to grow again.
+        Nothing is shed before it is necessary, whatever it may cost later. A burst passes, but the
+        descendants of a first event that was shed take a window to grow again.
         """
         s, policy = self._sketch, self._bound.policy
         if policy is Policy.RANDOM_INPUT:
@@ -395,10 +393,10 @@ class SheddingNfa(Observed):
             self._account.begin(late(self.shed.latency))
 
     def _plan(self, events: int) -> None:
-        """Now and then, what work must bring so that there is not too much of it.
+        """Now and then, compute the price of work at which there is not too much of it.
 
         A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
-        most partial matches come and go unseen.
+        most partial matches would come and go unobserved.
         """
         s, overload, begin = self._sketch, self._overload, self._bound.clock()
         self._unplanned += events
@@ -428,7 +426,7 @@ class SheddingNfa(Observed):
 
     @property
     def shed(self) -> Shed:
-        """What was given up; the caller may replace the object."""
+        """The counts of what was shed; the caller may replace the object."""
         return self._account.shed
 
     @shed.setter
@@ -436,9 +434,9 @@ class SheddingNfa(Observed):
         self._account.shed = shed
 
     def _shed(self, share: float, axis: int, time: int, *, by_size: bool = False) -> int:
-        """Takes all but a share of the load out of the arena, which must be swept then; how many.
+        """Remove all but a share of the load from the arena, which must be swept then; return how many.
 
-        ``by_size``: it is not the work at the next events that counts, but the memory.
+        ``by_size``: the load is memory, not the work at the next events.
         """
         s, policy = self._sketch, self._bound.policy
         policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
@@ -447,9 +445,9 @@ class SheddingNfa(Observed):
         return self._mark(s.kept(share, policy, by_size=by_size), axis, time)
 
     def _let_go(self, worth: Utilities, share: float, axis: int, time: int) -> int:
-        """The same by first events, each with all that begins with it."""
+        """Do the same by first events, each with all its descendants."""
         m, s = self._memory.ints, self._sketch
-        # A look that is spread over events ends when some have come that it has not seen.
+        # A look that is spread over events ends after some that it has not observed.
         self._observe(axis, time)
         rows = np.zeros((int(s.alive.sum()), k.L_SIZE), dtype=np.int64)
         now = s.window.passed(self._given)
@@ -466,7 +464,7 @@ class SheddingNfa(Observed):
         return int(gone.cells.sum())
 
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
-        """Takes partial matches out of the arena, which must be swept then; how many."""
+        """Remove partial matches from the arena, which must be swept then; return how many."""
         s, f = self._sketch, self._features
         shed = np.zeros_like(s.alive)
         now = s.window.passed(self._given)
@@ -494,7 +492,7 @@ class SheddingNfa(Observed):
             if size <= enough or not self._lighten(_FILLED * most / size, axis, time):
                 break
             self._account.begin(f"more would take more memory than its {most:,} bytes")
-            # What was decided is decided again, for fewer.
+            # Decisions are made again, for fewer runs.
             decided = int(_FILLED * most / size * decided)
             least = self._least(axis, time, decided, entries)
         size = runs_size(self._compiled, least)
@@ -503,10 +501,10 @@ class SheddingNfa(Observed):
         return grown if runs_size(self._compiled, grown) <= most else least
 
     def _lighten(self, share: float, axis: int, time: int) -> int:
-        """Leaves this share of the partial matches; how many are gone."""
+        """Keep this share of the partial matches; return how many were removed."""
         self._observe(axis, time)
         if not self._sketch.price:
-            # There may be time enough, so that nothing was planned yet.
+            # There may have been time enough, so that there is no plan yet.
             self._sketch.plan(math.inf)
         return self._shed(share, axis, time, by_size=True)
 
@@ -515,8 +513,9 @@ class SheddingNfa(Observed):
 
 
 def due(pause: float, even: float, *, waits: bool) -> float:
-    """So many seconds of work after the last look that held events up for so many, the next one is due.
+    """Return after how many seconds of work the next look is due, if the last one delayed events by
+    ``pause``.
 
-    ``even``: how far all partial matches are worth the same; ``waits``: the latest events leave it no time.
+    ``even``: how equal all utilities are; ``waits``: the latest events leave no time for it.
     """
     return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause

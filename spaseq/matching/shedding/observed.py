@@ -1,4 +1,4 @@
-"""The runs kernel with its partial matches counted: by state, by class of what they hold, by age."""
+"""The NFA kernel with counts of its partial matches: by state, by class of their values, by age."""
 
 from __future__ import annotations
 
@@ -31,58 +31,62 @@ from spaseq.patterns.spectra.solutions import Solutions
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: What a look at a partial match is to a clock that counts work: much less than showing it an event.
+#: The cost of observing a partial match, for a clock that counts work: much less than showing it an event.
 _LOOK: Final = 1 / 16
-#: So many looks is a trial of an event on a ghost: it reads what both are of.
+#: A trial of an event on a ghost costs as much as this many observations: it reads both.
 _TRIAL: Final = 2
-#: Such a part of the work is done so, at most; what was not done in time is not made up for.
+#: At most this share of the work is spent on trials; missed ones are not made up for.
 _TRIED: Final = 1 / 32
 _MOST_TRIALS: Final = 64.0
-#: The same for who looks for those that something negated has ended.
+#: The same for the search for partial matches ended by forbidden events.
 _BURIED: Final = 1 / 16
 _MOST_BURIED: Final = 1_024.0
-#: From one event that is asked to how many partial matches it is shown to the next one, it is as far as these
-#: numbers are: of events that come in turns, it is not always the same one.
+#: The distances between events with exactly determined load: irregular, so that of events that alternate, it
+#: is not always the same one.
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
 class Observed(NfaMatcher):
-    """The kernel; between events its arena is looked at (``_kernel_passes``), which it does not notice.
+    """The NFA kernel with counts: between events the partial matches in its memory are counted
+    (``_kernel_passes``), which does not affect matching.
 
-    What is seen, and what matches come of, is in the sketch.
+    The counts, and which partial matches become matches, go to the cost model.
     """
 
     def __init__(
         self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
     ) -> None:
-        """``compiled``: its tables, if there are some; ``queries``: whose its matches are, if of several."""
+        """``compiled``: its tables, if they exist; ``queries``: the queries of its matches, if there are
+        several.
+        """
         pattern, dictionary, window = query.pattern, query.dictionary, query.window
         compiled = compiled or compile_tables(pattern, dictionary.pin)
         budget = None if query.many is None else query.many.budget
         super().__init__(pattern, dictionary, query.context, window, compiled, budget, floor=sizing.ENOUGH)
-        self._sizing.spare = 0  # a bound of memory counts it
+        self._sizing.spare = 0  # counted by a bound of memory
         self._turns = Turns(compiled, self._budget) if query.bound.pool is None else None
         self._bound = query.bound
         self._features = features(self._compiled, dictionary.pin)
         self._sketch = CostModel(self._features, window.reach, queries or only(len(compiled.accepts)))
         self._known: Ints = self._unknown()
-        # Where the next new partial matches will stand; of the look at hand, the next place.
+        # The place of the next new partial match; and the next place of the current look.
         self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
-        # Where the events in hand begin, on the window's axis and in time, and where they end.
+        # Where the current events begin, on the window's axis and in time, and where they end.
         self._place, self._position = (0, 0), 0
-        # So many events have come.
+        # How many events have come.
         self._given = 0
-        # Units of work since the last look; events since it was last counted to whom one is shown.
+        # Units of work since the last look; events since the load of one was determined.
         self._units, self._since_shown = 0.0, 0
-        # From one such to the next, and how often one was.
+        # The distance to the next such event, and how many there were.
         self._apart, self._samples = _SAMPLED[0], 0
-        # Since the bound was seen to. Where work is counted, and not measured, every event is asked.
+        # Since the last check of the bound. If work is counted, not measured, each event's load is
+        # determined.
         self._pace = LoadMeter(query.bound)
-        # On so many ghosts events may be tried; at so many partial matches it may be looked whether they are
-        # dead, and up to where, and when, that was done of what is negated.
+        # How many trials may be made; how many partial matches may be tested for being dead; and up to which
+        # forbidden entry, and when, that was done.
         self._trials, self._burials = 0.0, 0.0
         self._buried, self._buried_at = 0, 0
-        # What each class loads, and all that there are.
+        # The load of each class, and the total.
         self._load, self._loads = 0.0, np.zeros(self._features.classes)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
@@ -111,7 +115,7 @@ class Observed(NfaMatcher):
         return columns
 
     def _rehearse(self, columns: Ints, before: RunMemory) -> None:
-        """Tries events on ghosts. ``before``: the memory as it was before they came."""
+        """Try events on ghosts. ``before``: the memory as it was before they came."""
         rehearsal, memory = self._sketch.rehearsal, self._memory
         if rehearsal is not None:
             if before is not memory:
@@ -122,7 +126,7 @@ class Observed(NfaMatcher):
             self._add_work(_TRIAL * tried)
 
     def _bury(self) -> None:
-        """Lets go of what has been ended since by what is negated, where that is told by a key."""
+        """Remove partial matches that forbidden events have ended, if these are found by a key."""
         ints = self._memory.ints
         if len(self._features.graves) and ints[mem.ENTRIES] + self._buried < ints[mem.NEXT_ENTRY]:
             self._look_for_dead()
@@ -143,14 +147,15 @@ class Observed(NfaMatcher):
 
     @property
     def _since_seen(self) -> int:
-        """So many events have come since partial matches were looked at last, on average."""
+        """Return how many events have come since partial matches were last observed, on average."""
         return 0
 
     def _meet(self, columns: Ints, events: int, *, is_asked: bool) -> None:
-        """Says which partial matches some events are not shown to, and now and then how much work they are.
+        """Choose the partial matches that some events are not shown to; now and then, determine the events'
+        load.
 
-        Load is what an event would be shown if nothing were passed over, or there would seem to be the less
-        of it the more there is too much of.
+        The load is what an event would be shown if nothing were passed over. Otherwise the load would seem
+        smaller, the more there is too much of it.
         """
         shown = self._ask(columns, self._since_shown) if is_asked else 0
         gone = self._pass_over(columns)
@@ -164,16 +169,18 @@ class Observed(NfaMatcher):
                 self._bound.clock.add(events + shown)
 
     def _ask(self, columns: Ints, events: int) -> int:
-        """Asks the first of some events how many partial matches it is to be shown to."""
+        """Determine how many partial matches the first of some events is shown to."""
         return k.shown(self._tables, self._memory.ints, columns, self._sketch.shows, events)
 
     def _pass_over(self, columns: Ints) -> int:
-        """Says which partial matches the events of a batch are not shown to; how often that is."""
+        """Choose the partial matches that the events of a batch are not shown to; return how
+        often that is.
+        """
         del columns
         return 0
 
     def _count(self, events: int, made: int) -> None:
-        """Counts the work that some events were, which made so many partial matches."""
+        """Count the work of some events, which made this many partial matches."""
         self._units += events + made
         self._burials = min(_MOST_BURIED, self._burials + self._units * _BURIED / _LOOK)
         self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
@@ -181,7 +188,7 @@ class Observed(NfaMatcher):
             self._bound.clock.add(made)
 
     def _add_work(self, seen: int) -> None:
-        """So many partial matches were looked at."""
+        """Count the observation of this many partial matches."""
         if isinstance(self._bound.clock, WorkClock):
             self._bound.clock.add(seen * _LOOK)
 
@@ -204,7 +211,7 @@ class Observed(NfaMatcher):
         return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
 
     def _observe(self, axis: int, time: int, *, counted: bool = True) -> None:
-        """Sees at once what partial matches there are."""
+        """Observe all partial matches at once."""
         self._sketch.alive[:] = 0
         self._visit(self._sketch.alive, axis, time, 0, int(self._memory.ints[mem.NEXT_WAIT]), 0, counted)
 

@@ -1,4 +1,4 @@
-"""Queries that have a bound: what shedding is made of, and which queries may shed."""
+"""Queries that have a bound: the input of shedding, and which queries may shed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from spaseq.terms.dictionary import Dictionary
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """Queries that begin alike, and are run as one: what warnings call the first of them, and how many they
-    are; and the ``budget``, what all together may keep.
+    """Queries with a common prefix, run as one: the first one's name in warnings, their number, and the
+    ``budget``, what all together may keep.
     """
 
     first: str
@@ -44,7 +44,7 @@ class Many:
 class BoundedQuery:
     """A query over the terms of a ``dictionary``, and the bounds (``bound``) that it keeps by shedding.
 
-    ``many``: what it is made of, if several queries are run as one.
+    ``many``: the queries it consists of, if several run as one.
     """
 
     pattern: SequencePattern
@@ -56,26 +56,26 @@ class BoundedQuery:
 
     @property
     def name(self) -> str:
-        """What warnings call the query."""
+        """The query's name in warnings."""
         if self.many is not None:
             return f"{self.many.first} and {self.many.count - 1} more that run with it as one"
         return called(self.pattern)
 
 
 def called(pattern: SequencePattern) -> str:
-    """What warnings call a query."""
+    """Return a query's name in warnings."""
     return f"SEQ({print_sequence(pattern.query.sequence)})"
 
 
 def obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterator[Obstacle]:
-    """What a query would have to be without to shed partial matches, or events."""
+    """Yield what prevents a query from shedding partial matches, or events."""
     query = pattern.query
     if query.skip is not None and (
         query.skip.mode is not SkipMode.TO_NEXT_EVENT or policy is Policy.RANDOM_INPUT
     ):
         yield Obstacle("no match keeps out another one", f"AFTER MATCH SKIP {query.skip.mode}")
     if policy is Policy.RANDOM_INPUT:
-        # To pass over an event is to let the next one be next.
+        # If an event is passed over, the next one becomes the next.
         yield from other_operators(query.sequence, Strategy.ANY)
         for part in subsequences(query.sequence):
             if isinstance(part, Not):
@@ -102,7 +102,9 @@ def doubts(pattern: SequencePattern) -> Iterator[str]:
 
 
 def is_monotone(pattern: SequencePattern) -> bool:
-    """Whether fewer events give no match more: nothing is asked of what is absent, next, first or counted."""
+    """Return whether removing events cannot add matches: no condition is about absent, next, first or counted
+    events.
+    """
     window = pattern.query.window
     return (
         pattern.query.skip is None
@@ -114,16 +116,17 @@ def is_monotone(pattern: SequencePattern) -> bool:
 
 
 def makes_a_stream(pattern: SequencePattern) -> bool:
-    """Whether other queries may look for what is absent in what it finds."""
+    """Return whether other queries may test the absence of its matches."""
     register = pattern.query.register
     return register is not None and register.kind is RegisterKind.STREAM
 
 
 def reads_in_one_way(pattern: SequencePattern) -> bool:
-    """Whether the events of a match say which iteration of a Kleene each is of, so that no way is lost.
+    """Return whether the events of a match determine the iterations of its Kleenes, so that no reading is
+    lost.
 
-    Each way to read a match is a partial match of its own, of which some may be shed. There is one alone
-    where every iteration is of the same parts in the same order.
+    Each reading of a match is a partial match of its own, some of which may be shed. There is only one if
+    every iteration has the same parts in the same order.
     """
     return not any(
         isinstance(inner, Kleene | Either | Maybe | AnyOrder)
@@ -134,9 +137,9 @@ def reads_in_one_way(pattern: SequencePattern) -> bool:
 
 
 def buffer_obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterator[Obstacle]:
-    """What a query that fits would have to be without so that buffered events could be shed.
+    """Yield what prevents a query from shedding buffered events.
 
-    A Kleene has as many matches as sets of events: the kernel counts partial matches instead.
+    A Kleene has as many matches as sets of events: there, the NFA kernel sheds partial matches instead.
     """
     if policy is Policy.RANDOM_INPUT:
         yield Obstacle("events are not passed over", f"the policy {policy}")
@@ -152,7 +155,7 @@ def buffer_obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) ->
 
 
 def sheddable(alternatives: Iterable[LazyPlan]) -> frozenset[str]:
-    """Return the GPMs with events that may be shed: those that no negation looks for."""
+    """Return the GPMs with events that may be shed: they occur in no negation."""
     taken, forbidden = set[str](), set[str]()
     for plan in alternatives:
         taken |= {item.atom.gpm for i, item in enumerate(plan.items) if _may_precede(plan, i)}
@@ -162,5 +165,5 @@ def sheddable(alternatives: Iterable[LazyPlan]) -> frozenset[str]:
 
 
 def _may_precede(plan: LazyPlan, i: int) -> bool:
-    """Whether an item may come before another one: what comes last in any case is never looked for."""
+    """Return whether an item may precede another one: an item that is always last is never searched."""
     return any(not plan.items[i].before >> j & 1 for j in range(len(plan.items)) if j != i)

@@ -1,4 +1,4 @@
-"""How often partial matches of each class go on: what was counted comes in, what follows goes out."""
+"""Rates: how often partial matches of each class advance, from counts; and the expectations that follow."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from spaseq.matching.shedding.features import Features, Quantiles, Rehearsed, la
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Until a class has gone on so often, it counts as much as its gate as a whole.
+#: A class's rate is its own count, plus this many events at the rate of its gate.
 PRIOR: Final = 2.0
-#: Where a step leads back to its place, so many rounds of a loop are foreseen.
+#: The number of rounds of a loop that are computed, if a step leads back to its place.
 ROUNDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What is to be expected of one partial match of each class and age: matches, and units of work.
+    """The expected matches and units of work of one partial match of each class and age.
 
-    ``root``: units of work for an event, of all that begins with it.
+    ``root``: the units of work per event of everything that begins with it.
     """
 
     value: Floats
@@ -37,9 +37,9 @@ class Ahead:
 
 
 class Rates:
-    """The matches that a partial match of each class becomes in an event, and where it goes on to.
+    """The rates at which a partial match of each class becomes matches, and advances, per event.
 
-    ``matched``, by class: of several queries, what these are worth.
+    ``matched``, by class: for several queries, weighted by their values.
     """
 
     def __init__(self, features: Features, queries: Queries) -> None:
@@ -49,7 +49,7 @@ class Rates:
         steps, places = features.steps, features.places
         # By step, code and target.
         self._rates: Floats = np.zeros(features.counted)
-        # What steps bring; what comes of classes at once; their rates, and what follows.
+        # What steps bring; the immediate results of classes; their rates, and expectations.
         most = max((place.size for place in places), default=1)
         self._brings: Floats = np.zeros(most * k.WHATS * known.AGES)
         self._rate: Floats = np.zeros(features.classes * k.WHATS * known.AGES)
@@ -58,13 +58,13 @@ class Rates:
         self.rounds = ROUNDS if leads_back else 1
 
     def count(self, counts: Floats, steps: Floats, window: float) -> None:
-        """By what was counted of classes and of ``steps``; a window has so many events."""
+        """Set the rates from the counts of classes and of ``steps``; ``window``: its number of events."""
         features = self._features
         counted = counts.reshape(-1, known.COUNTS)
         for gate in range(len(features.bases)):
             own = features.own(gate)
             ends = any(step.gate == gate and step.accepts for step in features.steps)
-            # Before anything is seen of a gate, it is as if in a window one had gone on there.
+            # Initially, as if one per window had advanced at each gate.
             went, lived = counted[own, known.MATCHED, None], counted[own, known.LIVED]
             self.matched[own] = shrunk(went, lived, ends / window)[:, 0]
         for number, step in enumerate(features.steps):
@@ -74,18 +74,18 @@ class Rates:
             self.set(number, shrunk(features.block(steps, step), lived, usual))
 
     def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
-        """Sets the matches that classes become, by the rates of each step from there, by code and target."""
+        """Set the matches of classes, from the rates of each step from there, by code and target."""
         self.matched[classes] = 0.0
         for number, goes in rates.items():
             for way in self._features.steps[number].accepts:
                 self.matched[classes] += goes.sum(axis=1) * self._queries.worth[way]
 
     def set(self, number: int, rates: Floats) -> None:
-        """Sets the rates of a step, by code and target."""
+        """Set the rates of a step, by code and target."""
         self._features.block(self._rates, self._features.steps[number])[:] = rates
 
     def follow(self, load: Floats, dying: Floats, age: float, price: float) -> Ahead:
-        """What is to be expected, if what is not worth the price is shed as it is made. See
+        """Return the expectations if partial matches not worth the price are shed as they are made. See
         ``_kernel_ahead``.
         """
         k.follow(
@@ -94,15 +94,16 @@ class Rates:
         )  # fmt: skip
         shape = self._features.classes, k.WHATS, known.AGES
         found, rate = self._ahead.reshape(shape), self._rate.reshape(shape)
-        # What the empty run brings in one event has a whole window before it.
+        # The results of the empty run in one event have a whole window ahead.
         begins = [self._features.bases[gate] for gate in self._features.places[0].gates]
         return Ahead(found[:, 0].copy(), found[:, 1].copy(), 1.0 + float(rate[begins, 1, 0].sum()))
 
     def at_once(self, load: Floats, value: Floats) -> tuple[Floats, Floats]:
-        """In an event, of one partial match of each class and age: the matches to be expected of what becomes
-        of it there, and by class the units of work that this is at once.
+        """Return, for one event, the expected matches of what becomes of a partial match, and the immediate
+        work.
 
-        In an event it is shown it so often (``load``). ``value``: the matches to be expected of one.
+        By class and age, and by class in units. It is shown ``load`` times per event. ``value``: the expected
+        matches of a partial match.
         """
         k.at_once(
             self._table, self._gates, self.matched, self._rates, load, value.ravel(), self._brings, self._rate
@@ -112,7 +113,7 @@ class Rates:
 
 
 def _table(features: Features) -> tuple[Ints, Ints]:
-    """The table of steps, and the gates of the places that they lead to, by their first classes."""
+    """Return the table of steps, and the gates of their target places, by their first classes."""
     rows, gates = list[tuple[int, ...]](), list[int]()
     for step in features.steps:
         source, target = features.places[step.source], features.places[step.target]
@@ -125,11 +126,10 @@ def _table(features: Features) -> tuple[Ints, Ints]:
 
 
 def shrunk(went: Floats, lived: Floats, usual: float) -> Floats:
-    """How often in an event a partial match of each class goes on to each target (James-Stein shrinkage).
+    """Return the rates per event at which each class advances to each target (James-Stein shrinkage).
 
-    ``went``: by class and target, how often one did, in the events that those of its class ``lived`` through.
-    A class of which little was seen goes on as all of its gate do. ``usual``: the rate of a gate of which
-    nothing was seen.
+    ``went``: counts by class and target, in the events that the partial matches of the class ``lived``
+    through. A class with few counts is shrunk towards its gate. ``usual``: the rate of a gate without counts.
     """
     prior = 1.0 / max(usual, 1e-12)
     gate = (went.sum(axis=0) + 1.0 / went.shape[1]) / (lived.sum() + prior)
@@ -138,7 +138,7 @@ def shrunk(went: Floats, lived: Floats, usual: float) -> Floats:
 
 
 def deaths(counts: Floats, features: Features, window: float) -> Floats:
-    """In an event, how many of the partial matches of each class die; a window has so many events."""
+    """Return the rate of dying per event of each class; ``window``: its number of events."""
     counted = counts.reshape(-1, known.COUNTS)
     dying = np.zeros(len(counted))
     for gate in range(len(features.bases)):
@@ -154,19 +154,19 @@ def by_show(gain: Floats, load: Floats) -> Floats:
     return np.asarray(gain * np.where(load > 0, 1 / np.maximum(load, 1e-12), 0.0)[:, None])
 
 
-#: What was tried so often at each gate is known.
+#: Enough trials at a gate for its rates to be used.
 _ENOUGH: Final = 32.0
-#: Of so many events it is known what conditions compare.
+#: The number of latest events from which compared values are used.
 _FEW: Final = 16
-#: Before anything was tried, this share meets a condition.
+#: The assumed share that meets a condition before any trial.
 _USUAL: Final = 0.5
-#: How often events come with a partial match's key is as at other gates, as if so many had gone on here.
+#: The prior for how often events have a partial match's key, as at other gates: this many advances.
 _PRIOR: Final = 4.0
 
 
 class _Gate(NamedTuple):
-    """What is known of a gate's classes: of each step what was rehearsed; how many partial matches went on,
-    and how many would have if each event had the key of all.
+    """The estimates for a gate's classes: the rehearsed shares of each step; how many partial matches
+    advanced, and how many would have if each event had the key of all.
     """
 
     classes: slice
@@ -176,7 +176,7 @@ class _Gate(NamedTuple):
 
 
 class Rehearsal:
-    """How often events were tried on ghosts of each code, and what these became."""
+    """How often events were tried on ghosts of each code, and the results."""
 
     def __init__(self, features: Features, rehearsed: Rehearsed, quantiles: Quantiles) -> None:
         self._features, self._own, self._quantiles = features, rehearsed, quantiles
@@ -185,11 +185,11 @@ class Rehearsal:
         self._went: Floats = np.zeros(sum(blocks))
         self._ghosts: Ints = np.zeros(rehearsed.ghosts, dtype=np.int64)
         self._unread: Floats = np.zeros_like(quantiles.rings)
-        # Of each step, what its condition compares of the latest events.
+        # For each step, the compared values of the latest events.
         self._values: Floats = np.zeros(len(features.steps) * (known.RING + 1))
 
     def take(self, ints: Ints, floats: Floats, numbers: Numbers, columns: Ints, most: int) -> int:
-        """Tries the events of a batch, on so many ghosts at most; on how many."""
+        """Try the events of a batch on at most this many ghosts; return on how many."""
         f, q = self._features, self._quantiles
         return int(
             ghosts.rehearse(
@@ -200,23 +200,23 @@ class Rehearsal:
         )  # fmt: skip
 
     def forget(self) -> None:
-        """Ids of terms may be others' now: ghosts are made anew."""
+        """Forget the ghosts: ids may have been given to other terms."""
         self._ghosts[:] = 0
 
     def decay(self, keep: float) -> None:
-        """Of what was counted, a share is kept."""
+        """Keep this share of the counts."""
         self._tried *= keep
         self._went *= keep
 
     def brought(self, place: int) -> Floats | None:
-        """A ring of the values of events that the feature of a place is compared with, if it is."""
+        """Return a ring of the events' values with which a place's feature is compared, if it is."""
         for i, step in enumerate(self._features.steps):
             if step.source == place and self._own.signs[i] is not None:
                 return self._values[i * (known.RING + 1) :][: known.RING + 1]
         return None
 
     def level(self, place: int) -> None:
-        """What was counted at a place is that of all its codes, as often as ghosts have them now."""
+        """Spread the counts of a place over its codes, in proportion to its ghosts' codes now."""
         feature = self._features.places[place].feature
         shares = self._quantiles.shares(feature, latest(self._unread, feature))
         for i, step in enumerate(self._features.steps):
@@ -228,10 +228,10 @@ class Rehearsal:
                 block[:] = block.sum(axis=1, keepdims=True) * shares
 
     def replace(self, rates: Rates, counts: Floats, steps: Floats) -> None:
-        """Puts what was rehearsed in the place of rates that were counted, where it is enough.
+        """Replace counted rates by rehearsed ones, where there are enough trials.
 
-        ``counts`` and ``steps`` are the cost model's: an event comes with a partial match's key as often as
-        it takes for as many to have gone on as did.
+        ``counts`` and ``steps`` are the cost model's. The frequency of a partial match's key among events is
+        estimated so that the rehearsed rates give as many advances as were counted.
         """
         f, gates = self._features, list[_Gate]()
         for gate in sorted({step.gate for step in f.steps} - set(f.places[0].gates)):
@@ -259,7 +259,9 @@ class Rehearsal:
         return self._tried[begin : begin + self._features.places[self._features.steps[step].source].size]
 
     def _share(self, step: int) -> Floats:
-        """Of events that come with a key, by code, how many go on to each; times how many come."""
+        """Return by code the expected number of results of each code, for an event with the partial match's
+        key.
+        """
         f, tried = self._features, self._trials(step)
         own = f.steps[step]
         place = f.places[own.source]
@@ -270,7 +272,7 @@ class Rehearsal:
         return np.asarray(share * tried.sum())
 
     def _met(self, sign: str, values: Floats, feature: int) -> Floats:
-        """By level of a feature, of how many of the values of events the comparison is true."""
+        """Return, by level of a feature, the share of the events' values for which the comparison is true."""
         edges, others = self._quantiles.own(feature), latest(self._unread, feature)
         ends = np.concatenate([edges, edges[-1:]])
         met = np.full(known.LEVELS, 0.5)
@@ -285,14 +287,16 @@ class Rehearsal:
 
 
 def _expected_of(sign: str, left: Floats, right: Floats) -> Floats:
-    """The same of a number to come, if those on the right are all that is known of it: as if one more were
-    known, which is half true.
+    """Do ``_share_of`` for a future number, given those on the right as a sample: as if one more were known,
+    which is true with probability one half.
     """
     return np.asarray((_share_of(sign, left, right) * len(right) + 0.5) / (len(right) + 1))
 
 
 def _share_of(sign: str, left: Floats, right: Floats) -> Floats:
-    """Of each number on the left, with which share of those on the right the comparison is true."""
+    """Return, for each number on the left, the share of those on the right for which the
+    comparison is true.
+    """
     ordered = np.sort(right)
     below = np.searchsorted(ordered, left, "left" if sign in ("<=", ">") else "right") / len(right)
     return np.asarray(1 - below if sign.startswith("<") else below)
@@ -302,22 +306,22 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Queries:
-    """Queries whose matches are found together."""
+    """Queries that run together."""
 
     def __init__(self, ends: Mask, weights: Floats) -> None:
-        """``ends``: in which ways those of each end, of shape ``(queries, ways)``; ``weights``: what a match
-        of each query is worth.
+        """``ends``: the ways in which each query's matches end, of shape ``(queries, ways)``; ``weights``:
+        the value of a match of each query.
         """
         self._ends, self._weights = ends, weights
-        #: What a match is worth, by the way that it ends.
+        #: The value of a match, by the way that it ends.
         self.worth: Floats = weights @ ends
 
     def keep(self, live: Collection[int]) -> None:
-        """No query wants anything but these, by number."""
+        """Only these queries, by number, need matches from now on."""
         some = sorted(live)
         self.worth[:] = self._weights[some] @ self._ends[some]
 
 
 def only(ways: int) -> Queries:
-    """Return a single query whose matches end in ``ways`` ways."""
+    """Return a single query with ``ways`` ways for matches to end."""
     return Queries(np.ones((1, ways), dtype=np.bool_), np.ones(1))

@@ -1,4 +1,4 @@
-"""Which partial matches go together with a first event, the least room for the others, lots, and doubt."""
+"""Selection: shedding whole first events, the least room for the rest, random choices, and doubt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Gone(NamedTuple):
-    """What is shed: partial matches by cell, and of their first events partition, position and place."""
+    """What is shed: partial matches by cell; and partition, position and place of their first events."""
 
     cells: Ints
     partitions: Ints
@@ -37,7 +37,7 @@ class Gone(NamedTuple):
 
 
 def let_go(ints: Ints, rows: Ints, worth: Utilities, share: float, policy: Policy, draw: int) -> Gone:
-    """Takes whole first events out of an arena, which must be swept then, so that a share of the load stays.
+    """Remove whole first events from an arena, which must be swept then, so that a share of the load stays.
 
     ``rows`` are all partial matches (``_kernel_passes.listed``).
     """
@@ -66,7 +66,7 @@ def let_go(ints: Ints, rows: Ints, worth: Utilities, share: float, policy: Polic
 
 
 def _values(loads: Floats, gains: Floats, policy: Policy, draw: int) -> Floats:
-    """What it is worth to keep each of some first events, for the load of all that belongs to it."""
+    """Return the value of each of some first events relative to the load of all its descendants."""
     if policy is Policy.RANDOM_STATE:
         return np.random.default_rng(draw).random(len(loads))
     return np.asarray(gains / np.maximum(loads, 1e-9))
@@ -75,7 +75,7 @@ def _values(loads: Floats, gains: Floats, policy: Policy, draw: int) -> Floats:
 def least_room(
     tables: Ints, ints: Ints, axis: int, time: int, decided: int, entries: int, start: Capacity
 ) -> Capacity:
-    """The space that runs, and what was decided, must have; ``start``: less than that it never is."""
+    """Return the room that runs and decisions need, at least ``start``."""
     seen = np.zeros(int(ints[header.MOST_NODES]), dtype=np.int8)
     live, nodes = k.remaining(tables, ints, axis, time, seen)
     waits = live + decided * int(tables[v.MOST_GATES]) + 2
@@ -86,7 +86,7 @@ def least_room(
 def part_of(
     batch: EventBatch, solutions: Mapping[str, Solutions], begin: int, end: int
 ) -> tuple[EventBatch, Mapping[str, Solutions]]:
-    """Some events of a batch, and the solutions in them."""
+    """Return some events of a batch, and the solutions in them."""
     if begin == 0 and end == len(batch):
         return batch, solutions
     return batch.take(np.arange(begin, end)), {
@@ -107,7 +107,7 @@ def _between(table: Solutions, begin: int, end: int) -> Solutions:
 
 
 def lot(position: int) -> float:
-    """A number from 0 to 1 for an event, always the same."""
+    """Return a pseudo-random number from 0 to 1 for an event, always the same."""
     mixed = (position + 1) * 0x9E3779B97F4A7C15 % 2**64
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
@@ -117,7 +117,9 @@ def lot(position: int) -> float:
 def admitted_of(
     found: Mapping[str, Solutions], position: int, size: int, share: float
 ) -> tuple[Mapping[str, Solutions], int]:
-    """The solutions in those of ``size`` events that have drawn so, and how many events are passed over."""
+    """Return the solutions of the randomly admitted ones among ``size`` events, and how many events are
+    dropped.
+    """
     lots = np.array([lot(position + i) for i in range(size)])
     kept = lots < share
     admitted = {name: table.take(kept[table.events]) for name, table in found.items()}
@@ -125,13 +127,13 @@ def admitted_of(
 
 
 class Doubt:
-    """Remembers the first events of which all was shed, by partition, while that may matter."""
+    """Remembers the first events that were shed completely, by partition, while that may matter."""
 
     def __init__(self, pattern: SequencePattern, window: StreamWindow) -> None:
         self._window = window
         emit = emitted(pattern)
         self._chooses = emit is not Emit.ALL
-        # Among events of several streams, what is earlier does not tell what came before.
+        # With events of several streams, an earlier place does not imply an earlier arrival.
         self._by_earlier = emit in (Emit.NEXT, Emit.MAX) and len(set(pattern.streams)) == 1
         self._consumes = pattern.query.consume is Consume.ANY
         # Place on the window's axis, and position; in order.
@@ -143,11 +145,11 @@ class Doubt:
         return self._chooses or self._consumes
 
     def add(self, key: Key, place: int, position: int) -> None:
-        """All of a first event was shed."""
+        """Note that all of a first event was shed."""
         insort(self._gone.setdefault(key, []), (place, position))
 
     def forget(self, place: int) -> None:
-        """Time has come to a place on the window's axis."""
+        """Forget first events with windows that have ended before a place."""
         oldest = place - 2 * self._window.reach
         for key, gone in list(self._gone.items()):
             del gone[: bisect_left(gone, (oldest, 0))]
@@ -155,11 +157,11 @@ class Doubt:
                 del self._gone[key]
 
     def count(self, block: Block) -> int:
-        """How many of these matches might be others."""
+        """Return how many of these matches may not be matches without the bound."""
         return sum(self._is_in_doubt(key, match) for key, match in block) if self._gone else 0
 
     def consumed(self, found: Iterable[tuple[Key, Found]]) -> None:
-        """Treat events that matches in doubt consume as if they were shed."""
+        """Treat events that doubtful matches consume like shed ones."""
         if self._consumes and self._gone:
             for key, match in found:
                 if self._is_in_doubt(key, match):
@@ -170,12 +172,12 @@ class Doubt:
         if gone is None:
             return False
         reach, first = self._window.reach, match.first
-        # What a partial match consumes that was shed, it does within its window.
+        # A shed partial match would consume within its window.
         if self._consumes and gone[-1][0] + reach >= self._place(first):
             return True
         if not self._chooses:
             return False
-        # Another match of the same last event, which began with what was shed, might have been preferred.
+        # Another match of the same last event, beginning with a shed one, might have been preferred.
         at = bisect_left(gone, (self._place(match.last) - reach, -1))
         return at < len(gone) and (not self._by_earlier or gone[at][1] < first.position)
 

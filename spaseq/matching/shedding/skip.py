@@ -1,7 +1,7 @@
-"""The ordered kernel under a bound: first events are shed, each with all of its runs.
+"""The kernel of AFTER MATCH SKIP under a bound: first events are shed, each with all of its runs.
 
-Where AFTER MATCH SKIP goes TO NEXT EVENT, the match of a first event does not depend on others: so what is
-found of those that stay is found without a bound, too.
+With SKIP TO NEXT EVENT, the match of a first event does not depend on others: so the matches of the first
+events that stay are also found without a bound.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from spaseq.terms.dictionary import Term
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: So often the room left by first events that are too large for it is given to smaller ones.
+#: The number of rounds in which room that is too small for large first events goes to smaller ones.
 _FILLS: Final = 4
-#: First events are looked at when so many times as long was worked as the last look took: a look at all of
-#: them takes as long as an event that all are shown.
+#: A look is due after this many times the duration of the last one: a look at all first events takes as long
+#: as an event that all are shown.
 _SELDOM: Final = 16
-#: Where memory runs out, so much of it is in use afterwards.
+#: If memory runs out, this share of it is in use after shedding.
 _FILLED: Final = 0.8
 
 
 class SheddingSkip(SkipMatcher):
-    """The preferred matches of the first events that a bound lets go on. ``shed`` says what was given up."""
+    """The preferred matches of the first events that a bound permits. ``shed`` has the counts."""
 
     def __init__(self, query: BoundedQuery) -> None:
         bound, window = query.bound, query.window
@@ -68,12 +68,12 @@ class SheddingSkip(SkipMatcher):
         self._run_values: Floats = np.zeros(256)
         self._gone: Floats = np.zeros((STEPS + 1, self._fates.size))
         self._pace = LoadMeter(bound)
-        # The runs there are, the matches found, those that what was shed might have become.
+        # The number of runs; the matches found; and the expected matches of what was shed.
         self._load, self._found_so_far, self._missed = 0, 0, 0.0
-        # What the arena said to be alive when it was last asked. Since the last look: events, and the seconds
-        # of work; and those that it took.
+        # The number alive when the arena was last read. Since the last look: events, and seconds of work; and
+        # the seconds of looks.
         self._alive, self._events, self._worked, self._looked = 0, 0, 0.0, 0.0
-        # When the bound was seen to last, and something was shed last: in time or in events.
+        # The last check of the bound, and the last shedding: in time or in events.
         self._now: int | None = None
         self._last_shed = 0
         self._listed()  # loads compiled code before anything is measured
@@ -85,11 +85,11 @@ class SheddingSkip(SkipMatcher):
             )
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
-        """See ``Quick.expect``: not where simultaneous events of several streams wait for each other."""
+        """See ``Quick.expect``: not if simultaneous events of several streams wait for each other."""
         return self._ranked is None and super().expect(asked)
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: what is to be done between events waits for some of them."""
+        """See ``Quick.take_single``: the work between events is done after some of them."""
         begin = self._bound.clock()
         columns = self._take_alone(event, start)
         ended, now = self._run_alone(columns), self._measure(event.at.time, start)
@@ -99,12 +99,12 @@ class SheddingSkip(SkipMatcher):
         return None
 
     def _completes(self, columns: Ints, start: int, ended: int, begin: float, now: int) -> Iterator[Block]:
-        """What an event completes that came alone."""
+        """Yield the matches of a single event."""
         begin = yield from self._pace.timed(self._go_on(columns, start, ended), begin)
         self._end_one(begin, now)
 
     def _end_one(self, begin: float, now: int) -> None:
-        """An event that came alone is done with, on which work began then."""
+        """Finish a single event, on which work began at ``begin``."""
         if (since := self._pace.end_one(begin)) is not None:
             self._see_to(since, now)
 
@@ -120,7 +120,7 @@ class SheddingSkip(SkipMatcher):
             at = end
 
     def _see_to(self, begin: float, now: int) -> None:
-        """Sees to the bound after some events: the last of these took since ``begin``."""
+        """Check the bound after some events: the last of these took since ``begin``."""
         clock, load = self._bound.clock, self._load
         events = self._pace.see()
         units = events * (1 + load)
@@ -157,7 +157,7 @@ class SheddingSkip(SkipMatcher):
         self.end_shedding()
 
     def _listed(self) -> Ints:
-        """All first events, the oldest first, and their runs; see ``_kernel_shed``."""
+        """Return all first events, oldest first, and their runs; see ``_kernel_shed``."""
         every, numbers = self.families, self._columns.numbers
         while True:
             count = k.listed(
@@ -177,14 +177,14 @@ class SheddingSkip(SkipMatcher):
         return position if self._window.counted else time
 
     def _ages(self, firsts: Ints, now: int) -> Ints:
-        """How much of its window each first event has behind it; ``firsts``: on the window's axis."""
+        """Return which share of its window each first event has passed; ``firsts``: on the window's axis."""
         window = self._window
         if window.sliding:
             return now - firsts
         return np.full(len(firsts), (now - window.start) % window.size)
 
     def _look_over(self, now: int) -> None:
-        """Learns from what there is, and sheds what is too much."""
+        """Learn from the first events, and shed if there are too many."""
         rows = self._listed()
         runs = rows[:, k.L_RUNS]
         self._load = int(runs.sum())
@@ -210,7 +210,7 @@ class SheddingSkip(SkipMatcher):
             self.end_shedding()
 
     def _memory_share(self) -> float:
-        """Which share of the runs there is memory for."""
+        """Return the share of the runs for which there is memory."""
         pool = self._bound.pool
         if pool is None:
             return 1.0
@@ -240,13 +240,13 @@ class SheddingSkip(SkipMatcher):
         self._estimate()
 
     def _worth(self, chances: Floats, seen: Seen, runs: Ints) -> Floats:
-        """What it is worth to let each first event go on: more is better."""
+        """Return the value of each first event: more is better."""
         policy = self._bound.policy
         if policy is Policy.RANDOM_STATE:
             return self._lots.random(len(chances))
         if policy is Policy.SELECTIVE:
             return self._fates.by_gate(seen.gates)
-        # The work at hand is known, and that to come is thought: for both, found by trying.
+        # The current work is known, the future work is an estimate; this weighting was found by experiment.
         return np.asarray(chances / np.sqrt(np.maximum(1, runs) * np.maximum(1.0, seen.work)))
 
     def _estimate(self) -> None:
@@ -258,7 +258,7 @@ class SheddingSkip(SkipMatcher):
         self._estimate()
 
     def end_shedding(self) -> None:
-        """Nothing is shed any more; a warning says so."""
+        """End shedding; a warning says so."""
         if self.shed.active:
             self.shed.active = False
             self._estimate()
@@ -266,7 +266,9 @@ class SheddingSkip(SkipMatcher):
 
 
 def _values(compiled: NfaTables, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
-    """Tables, and by gate where in these the program of what the next condition reads begins and ends."""
+    """Return tables, and by gate the range in these of the program of the value that the next condition
+    reads.
+    """
     known = features(compiled, intern)
     values = np.full((len(compiled.analysis.gates), 2), -1, dtype=np.int64)
     for codes in known.places:
@@ -278,9 +280,10 @@ def _values(compiled: NfaTables, intern: Callable[[Term], int]) -> tuple[Ints, I
 
 
 def _too_much(runs: Ints, most: float) -> npt.NDArray[np.bool_]:
-    """Which of some first events, the best first, are more than there is room for, by how many runs each has.
+    """Return which of some first events, the best first, exceed the room, given the number of each one's
+    runs.
 
-    One that is too large leaves its room to smaller ones behind it.
+    A first event that is too large leaves its room to smaller ones after it.
     """
     gone = runs > 0
     for _ in range(_FILLS):
@@ -294,34 +297,35 @@ def _too_much(runs: Ints, most: float) -> npt.NDArray[np.bool_]:
 
 Bools = npt.NDArray[np.bool_]
 
-#: Levels of a value that are told apart; the first is of what is no number.
+#: The number of levels of a value; the first is for values that are not numbers.
 LEVELS: Final = 9
-#: So many gates are told apart, those further on are alike.
+#: The number of gates with classes of their own; later gates share the last one's.
 _MOST_GATES: Final = 12
-#: Edges between levels are learned from so many values on, at least so many a level, and anew when so many
-#: times as many have come. So many of the latest are kept.
+#: Edges between levels are learned from this many values on, at least this many per level, and again when
+#: this many times as many have come. The last number is how many of the latest values are kept.
 _FEW: Final = 8
 _EACH: Final = 4
 _AGAIN: Final = 2
 _RING: Final = 256
-#: A class is thought to be as its gate is, until so many first events have left it.
+#: A class counts as its gate until this many first events have left it.
 _PRIOR: Final = 0.5
-#: So much less a level is thought to be as the next but one than as the next.
+#: The weight of the next but one level relative to the next one, in smoothing.
 _NEAR: Final = 0.25
-#: In so many windows it is forgotten to a half what was counted.
+#: Counts are halved in this many windows.
 _HALVED: Final = 2.0
-#: The rest of a window is looked at in so many steps, each made by so many doublings of a smaller one.
+#: The rest of a window is computed in this many steps, each made by a number of doublings of a smaller one.
 STEPS: Final = 32
 _DOUBLINGS: Final = 4
-#: Of a class such a share leaves it in the smallest step, at most.
+#: The largest share of a class that leaves it in the smallest step.
 _AT_ONCE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """First events at one time: of each its number and class, and the gate of the run that promises most.
+    """First events at one time: of each its number and class, and the gate of its most promising run.
 
-    And the steps left of its window, the chance of a match, and the work until then, in runs times time.
+    Also the steps left of its window, the probability of a match, and the work until then, in runs times
+    time.
     """
 
     numbers: Ints
@@ -333,7 +337,7 @@ class Seen:
 
 
 class Fates:
-    """Learns what becomes of the first events of a query with so many ``gates``, in windows of ``size``.
+    """Learns the fate of the first events of a query with this many ``gates``, in windows of ``size``.
 
     Time is that of the windows: the stream's, or a count of events.
     """
@@ -342,7 +346,7 @@ class Fates:
         self._reach = max(1, size)
         self._gates = min(gates, _MOST_GATES)
         self.size = size = self._gates * LEVELS
-        # From class to class, and last to a match; for how many events, and with how many runs, on the whole.
+        # From class to class, and last to a match; and the total events, and their runs.
         self._moves: Floats = np.zeros((size, size + 1))
         self._lived: Floats = np.zeros(size)
         self._work: Floats = np.zeros(size)
@@ -350,17 +354,17 @@ class Fates:
         self._values: list[list[float]] = [[] for _ in range(self._gates)]
         self._due = [_FEW] * self._gates
         self._come = [0] * self._gates
-        # By a first event's number: its position, -1 if there is none, its class, and how many runs it has.
+        # By a first event's number: its position, -1 if there is none, its class, and the number of its runs.
         self._positions: Ints = np.zeros(0, dtype=np.int64)
         self._classes: Ints = np.zeros(0, dtype=np.int64)
         self._runs: Ints = np.zeros(0, dtype=np.int64)
-        # The class, and how many runs there were, of those that had their match since the last time.
+        # The class, and the number of runs, of first events that have matched since the last time.
         self._won: list[tuple[int, int]] = []
-        # By class, how many were seen for the first time; how many had their match since the last time that
-        # were never seen.
+        # By class, how many were first seen; and how many have matched since the last time without having
+        # been seen.
         self._new: Floats = np.zeros(size)
         self._unseen = 0
-        #: By steps left and class.
+        #: The probability of a match, by steps left and class.
         self.chances: Floats = np.full((STEPS + 1, size), 0.5)
         self._to_come: Floats = np.ones((STEPS + 1, size))
         self._unsolved = self._reach
@@ -369,10 +373,10 @@ class Fates:
         self, numbers: Ints, positions: Ints, ages: Ints, runs: Ints, gates: Ints, values: Floats,
         passed: int,
     ) -> Seen:  # fmt: skip
-        """Learns from the first events there are, when such a time has passed since the last time.
+        """Learn from the current first events, after ``passed`` of time since the last call.
 
-        ``ages`` says how much of its window each has behind it, ``runs`` how many it has, whose are ``gates``
-        and ``values``.
+        ``ages`` is the share of its window that each has passed, ``runs`` its number of runs, with their
+        ``gates`` and ``values``.
         """
         self._forget(passed)
         self._room(numbers)
@@ -383,7 +387,7 @@ class Fates:
         self._learn_edges(kinds, values, strange[owners])
         of_runs = kinds * LEVELS + self._levels(kinds, values)
         classes, best = np.zeros((2, len(numbers)), dtype=np.int64)
-        # The last to be written is the most promising.
+        # The most promising is written last.
         order = np.argsort(self.chances[left[owners], of_runs], kind="stable")
         classes[owners[order]], best[owners[order]] = of_runs[order], gates[order]
         self._count(numbers, classes, runs, strange, passed)
@@ -397,7 +401,7 @@ class Fates:
         return Seen(numbers, classes, best, left, self.chances[left, classes], self._to_come[left, classes])
 
     def win(self, number: int, position: int) -> None:
-        """A first event has its match."""
+        """Note that a first event has its match."""
         if number < len(self._positions) and self._positions[number] == position:
             self._moves[self._classes[number], self.size] += 1.0
             self._positions[number] = -1
@@ -406,7 +410,7 @@ class Fates:
             self._unseen += 1
 
     def let_go(self, numbers: Ints) -> None:
-        """First events are shed: nobody will know what they had come to."""
+        """Forget first events that are shed: their fate remains unknown."""
         self._positions[numbers] = -1
 
     def _count(self, numbers: Ints, classes: Ints, runs: Ints, strange: Bools, passed: int) -> None:
@@ -415,13 +419,13 @@ class Fates:
         moved = before != classes[old]
         np.add.at(self._moves, (before[moved], classes[old][moved]), 1.0)
         self._live(before, runs[old], float(passed))
-        # Who has had its match meanwhile lived through half of that time.
+        # First events that matched meanwhile lived through half of that time.
         won: Ints = np.array(self._won, dtype=np.int64).reshape(-1, 2)
         self._live(won[:, 0], won[:, 1], passed / 2)
         self._won.clear()
         self._new += np.bincount(classes[strange & (runs > 0)], minlength=self.size)
         if self._unseen and (new := self._new.sum()):
-            # They are thought to have been as those are that are seen, and to have lived as long as who wins.
+            # They are assumed to have been like the seen ones, and to have lived as long as the matched ones.
             share = self._unseen * self._new / new
             self._moves[:, -1] += share
             self._lived += passed / 2 * share
@@ -433,7 +437,7 @@ class Fates:
         self._work += passed * np.bincount(classes, runs, minlength=self.size)
 
     def by_gate(self, gates: Ints) -> Floats:
-        """The chance that is known of gates alone."""
+        """Return the probability of a match given the gates alone."""
         lived = (self._lived + 1e-9).reshape(-1, LEVELS)
         chances = (self.chances[STEPS].reshape(-1, LEVELS) * lived).sum(axis=1) / lived.sum(axis=1)
         return np.asarray(chances[np.minimum(gates, self._gates - 1)])
@@ -475,7 +479,7 @@ class Fates:
                 self._cut(gate, np.array(kept))
 
     def _cut(self, gate: int, values: Floats) -> None:
-        """Learns the edges of a gate anew; what was counted goes to where most of its values are now."""
+        """Learn the edges of a gate again; its counts go to the levels of most of its current values."""
         parts = int(np.clip(len(values) // _EACH, 1, LEVELS - 1))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
         before = 1 + np.searchsorted(self._edges[gate], values)
@@ -497,14 +501,14 @@ class Fates:
         self._classes[some] += np.argmax(moved, axis=1)[levels] - levels
         self._unsolved = self._reach
 
-    # --- chances ----------------------------------------------------------------------------------
+    # --- probabilities ----------------------------------------------------------------------------
 
     def _solve(self) -> None:
-        """What each class comes to in each rest of a window, by all that was counted."""
+        """Compute the outcome of each class for each rest of a window, from all counts."""
         self._unsolved = 0
         rates, runs = self._rates()
         size = self.size
-        # What comes of a class: classes, a match, and work. Who leaves faster than that leaves at once.
+        # The outcomes of a class: classes, a match, and work. Rates above this limit count as this limit.
         small = self._reach / STEPS / (1 << _DOUBLINGS)
         quick = np.minimum(small, _AT_ONCE / np.maximum(rates.sum(axis=1), 1e-12))
         step = np.eye(size + 2)
@@ -520,9 +524,11 @@ class Fates:
             self._to_come[i + 1] = on @ self._to_come[i] + work
 
     def _rates(self) -> tuple[Floats, Floats]:
-        """How often in a unit of time a class goes on to each, and to a match; and how many runs it has."""
+        """Return the rates per unit of time at which a class changes to each class, and to a match; and its
+        runs.
+        """
         size, gates = self.size, self._gates
-        # From level to level is not what others of the gate do.
+        # Moves between levels are smoothed over nearby levels only.
         moves = self._moves.reshape(gates, LEVELS, size + 1).copy()
         for gate in range(gates):
             moves[gate, :, gate * LEVELS : (gate + 1) * LEVELS] = 0.0
@@ -530,7 +536,7 @@ class Fates:
         lived = self._lived.reshape(gates, LEVELS) @ near + 1.0
         usual = np.einsum("kl,glt->gkt", near, moves) / lived[:, :, None]
         usual_runs = (self._work.reshape(gates, LEVELS) @ near + 1.0) / lived
-        # As much time as it takes so many of those nearby to leave it.
+        # A prior of time: as long as it takes this many of those nearby to leave.
         time = (_PRIOR / np.maximum(usual.sum(axis=2), _PRIOR / self._reach)).ravel()
         whole = (self._lived + time)[:, None]
         rates = (self._moves + time[:, None] * usual.reshape(size, -1)) / whole

@@ -1,8 +1,8 @@
-"""The deterministic automaton of a query, made as it is used (CORE, section 5: I/O-determinisation).
+"""The deterministic automaton of a query, built as it is used (CORE, section 5: I/O-determinisation).
 
-Its input is an event with one of the GPMs that the event may be chosen as (a *label*), so that two runs in
-different states never choose the same events as the same GPMs: every match is found once. A state is a set
-of *configurations*: a place of NFA_scep and the counters of the Kleenes in progress.
+Its input is an event with one of the GPMs that the event may be chosen as (a *label*). Two runs in different
+states never choose the same events as the same GPMs, so every match is found once. A state is a set of
+*configurations*: a place of NFA_scep and the counters of the Kleenes in progress.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Where a run is: its place, and how many iterations its Kleenes have begun."""
+    """The configuration of a run: its place, and how many iterations its Kleenes have begun."""
 
     place: ProgramState
     counts: Counts = ()
@@ -39,7 +39,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class DeterministicTransition:
-    """A step of a run: what it does to Ω, and where it leads."""
+    """A step of a run: its actions on Ω, and its target."""
 
     gate: Gate
     way: GateEdge
@@ -48,9 +48,9 @@ class DeterministicTransition:
 
 
 class DeterministicAutomaton:
-    """``target[state, label]`` is -1 where it is not known yet; ``outgoing`` are labels as bits.
+    """The tables. ``target[state, label]`` is -1 if unknown; ``outgoing`` are labels as bits.
 
-    ``unknown`` is how many steps there are that are not known yet.
+    ``unknown``: how many transitions are unknown.
     """
 
     def __init__(self, start: ProgramState, labels: Sequence[str]) -> None:
@@ -58,7 +58,7 @@ class DeterministicAutomaton:
         self._minima = _minima(start)
         self._numbers: dict[frozenset[Configuration], int] = {}
         self._states: list[frozenset[Configuration]] = []
-        # Where the steps from configurations lead, by label.
+        # The targets of the transitions from configurations, by label.
         self._steps: dict[Configuration, Mapping[int, Sequence[Configuration]]] = {}
         self.start = Configuration(start)
         self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
@@ -71,7 +71,7 @@ class DeterministicAutomaton:
         return len(self._states)
 
     def transitions(self, configuration: Configuration) -> Iterator[DeterministicTransition]:
-        """The steps that are possible."""
+        """Yield the steps that are possible."""
         for gate in configuration.place.gates:
             ended = self._act(configuration.counts, gate.ends)
             for way in gate.ways if ended is not None else ():
@@ -82,13 +82,13 @@ class DeterministicAutomaton:
                     yield DeterministicTransition(gate, way, way.unit, Configuration(way.target, counts))
 
     def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
-        """The ways to end a match there."""
+        """Yield the ways to end a match there."""
         for ends in configuration.place.accepts:
             if self._act(configuration.counts, ends) is not None:
                 yield ends
 
     def find(self, state: int, label: int) -> None:
-        """Makes one step of the deterministic automaton known."""
+        """Compute one transition of the deterministic automaton."""
         reached = frozenset(
             to for configuration in self._states[state] for to in self._by_label(configuration).get(label, ())
         )
@@ -96,7 +96,7 @@ class DeterministicAutomaton:
         self.unknown -= 1
 
     def _by_label(self, configuration: Configuration) -> Mapping[int, Sequence[Configuration]]:
-        """Where the steps that are possible lead, by the label that they take."""
+        """Return the targets of the possible transitions, by the label that they take."""
         if configuration not in self._steps:
             found = defaultdict[int, list[Configuration]](list)
             for transition in self.transitions(configuration):
@@ -105,11 +105,11 @@ class DeterministicAutomaton:
         return self._steps[configuration]
 
     def configurations(self, state: int) -> frozenset[Configuration]:
-        """Where the runs of a state are."""
+        """Return the configurations of a state."""
         return self._states[state]
 
     def describe(self) -> None:
-        """Writes anew what states do, since some of the transitions or endings are no more."""
+        """Compute the properties of states again, since some transitions or endings were removed."""
         self._steps.clear()
         for number, state in enumerate(self._states):
             self._describe(number, state)
@@ -132,13 +132,13 @@ class DeterministicAutomaton:
         return number
 
     def _describe(self, number: int, state: frozenset[Configuration]) -> None:
-        """Writes whether matches end in a state, and by which labels runs leave it."""
+        """Set whether matches end in a state, and by which labels runs leave it."""
         self.accepting[number] = any(True for c in state for _ in self.endings(c))
         labels = {label for c in state for label in self._by_label(c)}
         self.outgoing[number] = sum(1 << label for label in labels)
 
     def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:
-        """The counters after some actions; None where one of them is not possible."""
+        """Return the counters after some actions; None if one of them is impossible."""
         now = dict(counts)
         for action in actions:
             match action:
@@ -147,7 +147,7 @@ class DeterministicAutomaton:
                 case Again(kleene, maximum):
                     if maximum is not None and now[kleene] >= maximum:
                         return None
-                    # Without a maximum nothing asks how many there are beyond the minimum.
+                    # Without a maximum, iterations beyond the minimum need not be counted.
                     now[kleene] = now[kleene] + 1 if maximum else min(now[kleene] + 1, self._minima[kleene])
                 case Leave(kleene, minimum):
                     if now.pop(kleene) < minimum:
@@ -156,7 +156,7 @@ class DeterministicAutomaton:
 
 
 def _minima(start: ProgramState) -> dict[int, int]:
-    """The iterations that each Kleene needs."""
+    """Return the number of iterations that each Kleene needs."""
     found = dict[int, int]()
     actions: list[Action] = []
     for place in reachable(start):
@@ -172,7 +172,7 @@ def _minima(start: ProgramState) -> dict[int, int]:
 
 
 def reachable(start: ProgramState) -> list[ProgramState]:
-    """The places of a program that its runs may come to."""
+    """Return the places of a program that its runs may reach."""
     places = [start]
     for place in places:
         new = (way.target for gate in place.gates for way in gate.ways)
@@ -180,13 +180,15 @@ def reachable(start: ProgramState) -> list[ProgramState]:
     return places
 
 
-# What a label tells of an event's place in the sequence, where that is one place.
+# The place in the sequence that a label determines, if it is only one.
 
 
 def sites(pattern: SequencePattern, start: ProgramState) -> Sites | None:
-    """The site of each label, by number; None if a match must be replayed to know what its events are in it.
+    """Return the site of each label, by number; None if matches must be replayed to know their events'
+    places.
 
-    A label tells where its GPM stands once in the sequence, and always begins an iteration, or never.
+    A label determines its place if its GPM occurs once in the sequence, and always begins an iteration, or
+    never.
     """
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     if pattern.where or plain_kleenes(pattern) != kleenes.keys():
@@ -196,7 +198,7 @@ def sites(pattern: SequencePattern, start: ProgramState) -> Sites | None:
     steps = [(g, way) for place in reachable(start) for g in place.gates for way in g.ways]
     for gate, way in steps:
         atom = way.unit
-        assert isinstance(atom, Atom)  # nothing gathers events here
+        assert isinstance(atom, Atom)  # no event is gathered here
         kleene = kleenes[way.inside[-1]] if way.inside else None
         site = EventSite(
             gpms.index(atom.gpm),

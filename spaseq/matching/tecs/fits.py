@@ -1,4 +1,4 @@
-"""Which queries can be enumerated, and by what their runs are told apart."""
+"""Which queries can be enumerated, and the variables that separate their runs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spaseq.language.syntax.printing import print_sequence
 from spaseq.matching.obstacles import Obstacle, filter_of, other_operators, subsequences
 from spaseq.matching.tecs.records import root
 
-#: So many GPMs at most: labels are the bits of an integer.
+#: The most GPMs: labels are the bits of an integer.
 MOST_GPMS: Final = 62
 
 
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """All that keeps the matches of a query from being enumerated."""
+    """Yield why the matches of a query cannot be enumerated."""
     query, nfa = pattern.query, compile_pattern(pattern)
     for part in subsequences(query.sequence):
         match part:
@@ -57,16 +57,16 @@ def _keys_obstacles(pattern: SequencePattern, shared: frozenset[str]) -> Iterato
 
 
 def keys(pattern: SequencePattern) -> tuple[str, ...]:
-    """The variables whose values tell runs apart: those of PARTITION BY first, then those of joins.
+    """Return the variables that separate runs: first those of PARTITION BY, then those of joins.
 
-    Where an event may be anything but next to another, all events of a match agreeing in a variable is
-    the same as partitioning by it.
+    Where no event must be adjacent to another, requiring all events of a match to agree in a variable is the
+    same as partitioning by it.
     """
     return (*(variable.name for variable in pattern.query.partition), *sorted(_derived(pattern)))
 
 
 def _derived(pattern: SequencePattern) -> set[str]:
-    """The variables that events of a match are joined by, apart from those of PARTITION BY."""
+    """Return the join variables of a match's events, without those of PARTITION BY."""
     atoms = [node for node in walk(pattern.root) if isinstance(node, Atom)]
     count = Counter(name for atom in atoms for name in pattern.gpms[atom.gpm].variables)
     own = _own(pattern)
@@ -78,7 +78,7 @@ def _derived(pattern: SequencePattern) -> set[str]:
 
 
 def _own(pattern: SequencePattern) -> frozenset[str]:
-    """The variables that some Kleene's iterations bind anew."""
+    """Return the variables that some Kleene's iterations bind anew."""
     kleenes = (node for node in walk(pattern.root) if isinstance(node, Kleene))
     return frozenset[str]().union(*(kleene.own for kleene in kleenes))
 

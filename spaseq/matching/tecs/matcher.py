@@ -1,8 +1,8 @@
-"""Match by tECS: batches of solutions in, matches out, as lazily as they are asked for.
+"""The enumerating matcher: batches of solutions in, matches out, as lazily as they are read.
 
-CORE (Bucchi, Grez, Quintana, Riveros, Vansummeren): the work for an event does not depend on the window or on
-how many partial matches there are, and the matches that end with an event are enumerated with a delay that
-depends on their own size alone.
+CORE (Bucchi, Grez, Quintana, Riveros, Vansummeren): the work for an event depends neither on the window nor
+on the number of partial matches. The matches that end with an event are enumerated with a delay that depends
+only on their own size.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Ints = npt.NDArray[np.int64]
 class TecsMatcher(Update, Immediate):
     """The matches of one query over all its partitions, those with the same last event in any order.
 
-    What ``process`` finds are roots, from which matches are enumerated when they are taken: then, or after
-    any number of further batches.
+    ``process`` finds roots, from which matches are enumerated when they are read: at once, or after any
+    number of further batches.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class TecsMatcher(Update, Immediate):
         if least is None:
             super().take(batch, start, solutions)
             return
-        # There are none but those that were given away, whose nodes and events are kept, too.
+        # There are only roots that were given away; their nodes and events are kept, too.
         first = self.memory.begin(least)
         super().take(batch, start, solutions)
         self.memory.counters[counter.READ] = first
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
-        """See ``ByColumns.process``: the work of the events is done by the call, that of matches later."""
+        """See ``ByColumns.process``: the call processes the events, and matches are enumerated later."""
         self.take(batch, start, solutions)
         return self.unread()
 
@@ -82,7 +82,7 @@ class TecsMatcher(Update, Immediate):
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
         """See ``Quick.take_single``."""
         before = self.memory.unread
-        # Those that were given away, ``take`` thinks of.
+        # ``take`` handles roots that were given away.
         if self._reading.least is not None or not self._alone.take(event, start):
             raise UnsolvedError
         return self._reading.waited() if self.memory.unread > before else None
@@ -90,27 +90,27 @@ class TecsMatcher(Update, Immediate):
     # --- matches --------------------------------------------------------------------------------
 
     def unread(self) -> Iterator[Block]:
-        """The matches that nobody has taken; further ones that are found meanwhile, too."""
+        """Return the unread matches, including matches found meanwhile."""
         return self._reading.unread()
 
     def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Gives away the matches that nobody has taken: see ``rest.divided``."""
+        """Give away the unread matches: see ``rest.divided``."""
         return divided((self._reading,), by_key, keys)
 
     @property
     def waiting(self) -> int:
-        """Of how many events the matches are not all taken, at least."""
+        """The least number of events with unread matches."""
         return self.memory.unread
 
     def drop(self) -> None:
-        """Forgets the matches that nobody has taken."""
+        """Discard the unread matches."""
         self._reading.drop()
 
     def arrays(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """The same as ``process``, as arrays: the positions of events, their labels, and where each match
-        begins among them and the last ends.
+        """Yield matches as ``process``, as arrays: the positions of events, their labels, and where each
+        match begins among them and the last one ends.
 
         A label is a GPM's place in the query. EMIT is left to the caller.
         """
@@ -119,7 +119,7 @@ class TecsMatcher(Update, Immediate):
             yield found.positions, found.all_labels, found.offsets
 
     def update(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> int:
-        """Takes events and enumerates nothing; how many sets of matches they complete."""
+        """Process events without enumeration; return how many sets of matches they complete."""
         self.take(batch, start, solutions)
         count = self.memory.unread
         self.memory.forget_found()

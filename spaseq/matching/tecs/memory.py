@@ -1,4 +1,4 @@
-"""The arrays of the matcher ``tecs``, and how they grow."""
+"""The arrays of the enumerating matcher, and how they grow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEYS: Final = 16
 
 
 class Roots:
-    """What was found in a memory, and how much of it has been enumerated."""
+    """The roots found in a memory, and how many of them were enumerated."""
 
     counters: lay.Ints
     nodes: lay.Ints
@@ -35,11 +35,11 @@ class Roots:
 
     @property
     def unread(self) -> int:
-        """How many of the roots found are not enumerated to their end."""
+        """How many of the roots are not completely enumerated."""
         return int(self.counters[counter.FOUND_COUNT] - self.counters[counter.READ])
 
     def forget_read(self) -> None:
-        """Lets the roots go that were enumerated, once they are most of all."""
+        """Drop the enumerated roots, once they are the majority."""
         c = self.counters
         read, count = int(c[counter.READ]), int(c[counter.FOUND_COUNT])
         if read and 2 * read >= count:
@@ -47,11 +47,13 @@ class Roots:
             c[counter.FOUND_COUNT], c[counter.READ] = count - read, 0
 
     def forget_found(self) -> None:
-        """Lets all roots go."""
+        """Drop all roots."""
         self.counters[counter.FOUND_COUNT] = self.counters[counter.READ] = 0
 
     def take_away(self, keys: Collection[int] | None) -> lay.Ints:
-        """Gives the roots that were not enumerated, and forgets them; ``keys``: those of these first keys."""
+        """Remove and return the roots that were not enumerated; ``keys``: only those with these
+        first keys.
+        """
         c = self.counters
         left = self.found[c[counter.READ] : c[counter.FOUND_COUNT]]
         taken = np.ones(len(left), dtype=np.bool_)
@@ -75,12 +77,12 @@ class TecsMemory(Roots):
         c = self.counters
         c[counter.N_KEYS], c[counter.LABELS], c[counter.LIMIT] = keys, labels, limit
         c[counter.MOST_ACTIVE], c[counter.MOST_LIST] = _ACTIVE, _LIST
-        # A list begins with a node that is no union and one more.
+        # A list begins with a node that is not a union and one more.
         c[counter.LONGEST] = 2
         # No node has number 0, where runs start.
         c[counter.FIRST_NODE] = c[counter.LAST_MARK] = 1
         c[counter.NEXT_NODE] = 2
-        # Without keys there is one partition, and it is there from the start.
+        # Without keys there is one partition from the start.
         c[counter.PARTITIONS] = int(keys == 0)
         c[counter.MASK] = _NODES - 1
         self.nodes, self.found, self.seen = lay.arrays(
@@ -101,7 +103,7 @@ class TecsMemory(Roots):
         return int(self.counters[counter.NEXT_NODE] - self.counters[counter.FIRST_NODE])
 
     def widen(self) -> None:
-        """Makes more of what the kernel wants more of, while nothing found waits to be enumerated."""
+        """Enlarge what the kernel needs more of, while no roots wait to be enumerated."""
         c = self.counters
         if c[counter.WANTS] == lay.MORE_KEYS:
             self._budget.takes("seen", 2 * self.seen.nbytes)
@@ -116,21 +118,21 @@ class TecsMemory(Roots):
         self._move(old, len(old), active, most_list, EARLIEST)
 
     def more_nodes(self) -> None:
-        """A ring twice as large."""
+        """Double the ring."""
         self._budget.takes("nodes", 2 * self.nodes.nbytes)
-        # Each node is in both halves then: where its number leads now, and where nothing asks for it.
+        # Each node is in both halves then: at its new number, and at a place that is never read.
         self.nodes = np.concatenate([self.nodes, self.nodes])
         self.counters[counter.MASK] = len(self.nodes) - 1
 
     def more_found(self) -> None:
-        """Room for twice as many roots."""
+        """Double the room for roots."""
         self._budget.takes("found", 2 * self.found.nbytes)
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
 
     def begin(self, least: int | None) -> int:
-        """Forgets all roots, which others have now; the number of the next.
+        """Drop all roots, which were given away; return the number of the next.
 
-        ``least``: the least top that is in a window of theirs.
+        ``least``: the least top in a window of theirs.
         """
         c = self.counters
         c[counter.READ] = 0
@@ -145,18 +147,18 @@ class TecsMemory(Roots):
         return self.counters.item(counter.FOUND_COUNT)
 
     def since(self, first: int) -> New:
-        """The roots from this number on."""
+        """Return the roots from this number on."""
         c = self.counters
         found = self.found[first : c[counter.FOUND_COUNT]]
         tops = self.nodes[found[:, root.NODE] & c[counter.MASK], node.TOP]
         return New(found, found[:, root.STATE], tops)
 
     def reach(self, limit: int) -> None:
-        """Windows reach so far from now on, and no further than before."""
+        """Set the reach of windows from now on."""
         self.counters[counter.LIMIT] = limit
 
     def make_partitions(self, least: int) -> None:
-        """Drops the partitions that no event since ``least`` has touched; at least half are free then."""
+        """Drop the partitions without an event since ``least``; at least half are free then."""
         live = int((self.parts[: self.partitions, partition.LAST] >= least).sum())
         active, most_list = int(self.counters[counter.MOST_ACTIVE]), int(self.counters[counter.MOST_LIST])
         self._move(self.parts, max(_PARTITIONS, 1 << (2 * live).bit_length()), active, most_list, least)
@@ -189,7 +191,7 @@ class New(NamedTuple):
     tops: lay.Ints
 
     def some(self, numbers: lay.Ints, limit: int) -> lay.Ints:
-        """Those of them that have a match in a window that reaches so far, which is no further."""
+        """Return the roots that have a match in a window of this reach, which is not larger."""
         roots = self.roots[numbers]
         axis = roots[:, root.AXIS]
         roots[:, root.LEAST] = np.where(axis >= EARLIEST + limit, axis - limit, EARLIEST)
@@ -197,14 +199,14 @@ class New(NamedTuple):
 
 
 class PartitionShare(Roots):
-    """What one of several queries has found in a memory that they have together."""
+    """The roots of one of several queries that share a memory."""
 
     def __init__(self, memory: Roots) -> None:
         self.counters, self.found = lay.arrays((counter.SIZE,), (_SHARED, root.SIZE))
         self.nodes = memory.nodes
 
     def add(self, roots: lay.Ints) -> None:
-        """Further ones."""
+        """Add roots."""
         self.forget_read()
         count = int(self.counters[counter.FOUND_COUNT])
         end = count + len(roots)
@@ -216,26 +218,26 @@ class PartitionShare(Roots):
         self.counters[counter.FOUND_COUNT] = end
 
     def look(self, memory: Roots) -> None:
-        """Sees the nodes as they are now."""
+        """Use the current nodes of a memory."""
         self.nodes = memory.nodes
         for number in (counter.FIRST_NODE, counter.MASK):
             self.counters[number] = memory.counters[number]
 
     def keep(self) -> None:
-        """Has the nodes that it sees, whatever becomes of the memory."""
+        """Keep the nodes in use, whatever happens to the memory."""
         self.nodes = self.nodes.copy()
 
     @property
     def least(self) -> int | None:
-        """The least top that is in a window of a root which is not enumerated; None if there is none."""
+        """The least top in a window of a root that is not enumerated; None if there is none."""
         return least_of(self.found[self.counters[counter.READ] :]) if self.unread else None
 
 
 def least_of(roots: lay.Ints) -> int:
-    """The least top in the window of the first of some roots, which is the least of all."""
+    """Return the least top in the window of the first of some roots, which is the least of all."""
     return int(roots[0, root.LEAST])
 
 
 def _entry(active: int, most_list: int) -> tuple[int, int]:
-    """How many integers have a bit for each active state, and the size of an active state."""
+    """Return how many integers hold a bit for each active state, and the size of an active state."""
     return -(-active // 64), active_state.LIST + 2 * most_list

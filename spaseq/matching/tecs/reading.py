@@ -1,4 +1,4 @@
-"""Matches of what was found: enumerated from roots, and put together."""
+"""The matches of roots: enumerated, and assembled into blocks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from spaseq.matching.tecs.memory import PartitionShare, Roots
 from spaseq.matching.tecs.records import root
 from spaseq.matching.tecs.walking import Walk, WalkedRoots
 
-# What an enumerated match means: its events and its Ω.
+# The events and the Ω of an enumerated match.
 
 #: The events of a match: positions, and the GPMs that they were chosen as.
 Choices = Sequence[tuple[int, str]]
 
 
 class TecsReplay:
-    """Runs NFA_scep once more over the events of a match, with its solutions.
+    """Replays NFA_scep over the events of a match, with its solutions.
 
-    ``keys`` are the variables that tell runs apart, the first ``partition`` of them those of PARTITION BY.
+    ``keys`` are the variables that separate runs, the first ``partition`` of them those of PARTITION BY.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class TecsReplay:
         self._partition = partition
 
     def match(self, choices: Choices, key: Key) -> Found | None:
-        """The match that consists of these events.
+        """Return the match that consists of these events.
 
-        None where several join keys have the same events, for all of them but the least: the match has the
-        solutions of all.
+        If several join keys have the same events, the match belongs to the least of them and has the
+        solutions of all; None for the other keys.
         """
         seen = key[: self._partition]
         events = tuple((gpm, self._history.occurrence(position, seen, gpm)) for position, gpm in choices)
@@ -97,11 +97,11 @@ class TecsReplay:
 
 
 def _new(rows: Rows, before: Sequence[Rows]) -> Rows:
-    """The rows that other ways to find the same match do not have."""
+    """Return the rows that other ways to find the same match do not have."""
     return tuple(row for row in rows if not any(row in other for other in before))
 
 
-# Matches of what was found: enumerated from roots, and put together.
+# The matches of roots: enumerated, and assembled into blocks.
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -110,8 +110,8 @@ Mask = npt.NDArray[np.bool_]
 class RootReading:
     """The matches of one query, those with the same last event in any order.
 
-    ``sites`` are what labels tell, ``automaton`` makes that by which a match is run again if that is not all;
-    ``keys`` is what tells its runs apart. ``history`` has the events of its ``roots``.
+    ``sites`` are the places that labels determine; if there are none, ``automaton`` makes the program that
+    replays matches. ``keys`` separate its runs. ``history`` has the events of its ``roots``.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class RootReading:
         self._automaton = automaton
         self._context = context
         self._walk = Walk()
-        # Which one's roots were given to this one; and those that have roots of this one.
+        # The reading that gave its roots to this one; and the readings that have roots of this one.
         self._source: RootReading | None = None
         self._given: WeakSet[RootReading] = WeakSet()
         # The copies that some of those have, and when they were made.
@@ -148,17 +148,18 @@ class RootReading:
         return TecsReplay(self._automaton(), self._context, self._history, self._keys, self._partition)
 
     def next(self) -> WalkedRoots | None:
-        """Some more of the matches, as ``Walk.next`` gives them."""
+        """Return some more of the matches, as ``Walk.next`` gives them."""
         if self._source is not None:
             self._own.look(self._source._roots)
         return self._walk.next(self._roots)
 
-    # --- roots that others enumerate ------------------------------------------------------------
+    # --- roots that others enumerate --------------------------------------------------------------
 
     def give(self, keys: Collection[int] | None) -> tuple[Ints, Walk | None]:
-        """Gives away the roots that are not enumerated; and where that stands in the first, if it has begun.
+        """Give away the roots that are not enumerated, with the state of the walk in the first, if it has
+        begun.
 
-        ``keys``: those of these first keys alone, of what nobody has begun to enumerate.
+        ``keys``: only roots with these first keys, if no walk has begun.
         """
         roots = self._roots.take_away(keys)
         if not self._walk.has_begun:
@@ -168,7 +169,7 @@ class RootReading:
         return roots, walk
 
     def part(self) -> RootReading:
-        """Another, for roots of this one that were given away: ``add`` says which."""
+        """Return a reading for roots of this one that were given away; ``add`` them to it."""
         other = copy(self)
         other._roots, other._source, other._walk = PartitionShare(self._roots), self, Walk()
         other._given = WeakSet()
@@ -176,30 +177,30 @@ class RootReading:
         return other
 
     def is_of(self, other: RootReading) -> bool:
-        """Whether it has roots that the other gave away."""
+        """Return whether it has roots that the other one gave away."""
         return self._source is other
 
     def add(self, roots: Ints, walk: Walk | None) -> None:
-        """Further roots; ``walk``: where the enumeration of the first stands, if it has begun."""
+        """Add roots; ``walk``: the state of the walk in the first, if it has begun."""
         self._own.add(roots)
         if walk is not None:
             self._walk = walk
 
     def know(self, walked: WalkedRoots, roots: int) -> None:
-        """What so many roots have, which were walked before; they are its first ones, and others follow."""
+        """Set the walked matches of its first roots; other roots follow."""
         self._walk.know(walked, roots)
 
     def keep(self) -> None:
-        """Has the nodes and events of its roots, whatever becomes of those of who gave them."""
+        """Keep the nodes and events of its roots, whatever happens to those of the source."""
         if self._source is not None:
             self._own.look(self._source._roots)
             self._own.nodes, self._history = self._source._copied(self._own.nodes)
-            self.__dict__.pop("_replay", None)  # which reads the other history
+            self.__dict__.pop("_replay", None)  # it reads the other history
             self._source._given.discard(self)
             self._source = None
 
     def _copied(self, nodes: Ints) -> tuple[Ints, History]:
-        """Copies of the nodes and events as they are now, the same for all until further events come."""
+        """Return copies of the current nodes and events, the same ones for all until further events come."""
         now = self._history.newest
         if self._copies is not None and self._copies[0] == now:
             kept, history = self._copies[1](), self._copies[2]()
@@ -211,36 +212,37 @@ class RootReading:
 
     @property
     def least(self) -> int | None:
-        """The least top that is in a window of a root which was given away, and is not enumerated."""
+        """The least top in a window of a root that was given away, and is not enumerated."""
         leasts = (reading._own.least for reading in self._given)
         return min((least for least in leasts if least is not None), default=None)
 
     @property
     def waiting(self) -> int:
-        """How many of the roots are not enumerated to their end."""
+        """How many of the roots are not completely enumerated."""
         return self._roots.unread
 
     @property
     def _own(self) -> PartitionShare:
-        """Its roots, which were given to it."""
+        """The roots that were given to it."""
         assert isinstance(self._roots, PartitionShare)
         return self._roots
 
     def drop(self) -> None:
-        """Forgets the matches that nobody has taken."""
+        """Discard the unread matches."""
         self._roots.forget_found()
         self._walk = Walk()
 
     def unread(self) -> Iterator[Block]:
-        """The matches that nobody has taken; further ones that are found meanwhile, too."""
+        """Yield the unread matches, including matches found meanwhile."""
         if self._emit is Emit.ALL:
             while (found := self.next()) is not None:
-                # All before the first is given: what they are made of may be gone after further events.
+                # All before the first one is yielded: their events may be gone after further events.
                 yield from list(self._blocks(found))
             return
         for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
             listed = (choices for _, choices in same)
-            # Of one stream, events are in the order of their positions: those that go need not be made.
+            # In one stream, events are in the order of their positions: matches that EMIT drops need not be
+            # made.
             wanted = self._kept(listed) if self._single else listed
             made = (self._replay.match(choices, key) for choices in wanted)
             matches = (match for match in made if match is not None)
@@ -248,14 +250,14 @@ class RootReading:
             yield from blocks((key[: self._partition], match) for match in chosen)
 
     def waited(self) -> Iterator[Block]:
-        """The same where somebody waits for the matches that an event completed."""
+        """Yield the matches of one event for a waiting reader."""
         if self._emit is Emit.ALL and (found := self.next()) is not None:
             few = self._few(found)
             yield from list(self._blocks(found)) if few is None else (few,)
         yield from self.unread()
 
     def _few(self, walked: WalkedRoots) -> Block | None:
-        """What a walk brought, if it is a few plain matches."""
+        """Return the matches of a walk as a block, if they are few and plain."""
         roots = walked.roots
         if self._sites is None or len(roots) > FEW:
             return None
@@ -273,7 +275,7 @@ class RootReading:
         return Objects([*zip(keys, found, strict=True)])
 
     def _blocks(self, walked: WalkedRoots) -> Iterator[Block]:
-        """What a walk brought."""
+        """Yield the matches of a walk."""
         positions, labels, roots = walked.positions, walked.labels, walked.roots
         partitions = np.zeros((len(roots), 0), dtype=np.int64)
         if self._partition:
@@ -305,10 +307,10 @@ class RootReading:
     def _rows(
         self, stretch: Stretch, places: Ints, walked: WalkedRoots, partitions: Ints
     ) -> tuple[Ints | None, Mask | None]:
-        """The solutions of events in their partitions: the first of each, and whether it is the only one.
+        """Return the first solution of each event in its partition, and whether it is the only one.
 
-        None for the first solution of an event, and where
-        no event has another, or matches are made anew in any case.
+        None: always the first solution of an event, and: no event has another, or matches are replayed in any
+        case.
         """
         several = [g for g in range(len(self._gpms)) if stretch.is_several(g)]
         if not several or self._sites is None:
@@ -324,14 +326,14 @@ class RootReading:
                 ends = begins + stretch.counts(g)[at]
                 for i, name in enumerate(self._keys[: self._partition]):
                     column = stretch.column(g, name)
-                    assert column is not None  # every GPM binds what partitions are by
+                    assert column is not None  # every GPM binds the partition's variables
                     narrow(column, partitions[match[events], i], begins, ends)
                 single[events] = ends - begins == 1
             rows[events] = begins
         return rows, single
 
     def _listed(self) -> Iterator[tuple[tuple[int, Key], Choices]]:
-        """The matches, each with the position of its last event and its keys."""
+        """Yield the matches, each with the position of its last event and its keys."""
         while (walked := self.next()) is not None:
             positions, labels, offsets = walked.positions, walked.all_labels, walked.offsets
             rows = self._roots.found[walked.roots]
@@ -343,7 +345,7 @@ class RootReading:
                 yield (last, tuple(key)), choices[begin:end]
 
     def _kept(self, same: Iterable[Choices]) -> list[Choices]:
-        """EMIT, of the matches that end with one event of the only stream."""
+        """Apply EMIT to the matches that end with one event of the only stream."""
         best: list[Choices] = []
         events: list[frozenset[int]] = []
         for count, choices in enumerate(same, 1):
@@ -357,7 +359,7 @@ class RootReading:
         return [best[i] for i in kept(self._emit, events)]
 
     def _chosen(self, found: Iterable[Found]) -> Iterable[Found]:
-        """EMIT, one match after the other where that is possible."""
+        """Apply EMIT, one match after the other where possible."""
         if self._emit is Emit.MAX:
             return select(self._emit, list(self._counted(found)), self._order)
         best: list[Found] = []
@@ -366,20 +368,20 @@ class RootReading:
         return best
 
     def _counted(self, found: Iterable[Found]) -> Iterator[Found]:
-        """The same, as long as they are not too many to be kept."""
+        """Yield matches; raises if too many must be kept."""
         for count, match in enumerate(found, 1):
             self._budget.partial(count)
             yield match
 
 
-# What is left of a group's matches: each of its queries enumerates its own, when somebody asks for them.
+# The matches of a group that are left: each of its queries enumerates its own, when they are read.
 
 
 class Portion(NamedTuple):
-    """Roots that are a query's own, or several queries' that have all in common.
+    """Roots of one query, or of several queries that share all.
 
-    ``reading``: what they were found for; ``walk``: where the enumeration of the first of them stands, if it
-    has begun.
+    ``reading``: the reading that they were found for; ``walk``: the state of the walk in the first of them,
+    if it has begun.
     """
 
     reading: RootReading
@@ -390,9 +392,10 @@ class Portion(NamedTuple):
 def divided(
     readings: Iterable[RootReading], by_key: bool, keys: Collection[int] | None
 ) -> Iterator[tuple[int, Portion]]:
-    """Takes what is not enumerated out of readings, by the first value of the keys: a portion for each.
+    """Take the roots that are not enumerated out of readings, by the first value of the keys: a portion for
+    each.
 
-    All under 0 if not ``by_key``. ``keys``: these alone, of what nobody has begun to enumerate.
+    All under 0 if not ``by_key``. ``keys``: only these, if no walk has begun.
     """
     for reading in readings:
         roots, walk = reading.give(keys)
@@ -406,24 +409,24 @@ def divided(
 
 
 class Rest:
-    """The matches of one query that were left to it, in the order in which they were found."""
+    """The matches left to one query, in the order in which they were found."""
 
     def __init__(self) -> None:
         self._readings: deque[RootReading] = deque()
 
     def add(self, portion: Portion) -> None:
-        """Further ones; others may have the same portion."""
+        """Add a portion, which other queries may share."""
         if not self._readings or not self._readings[-1].is_of(portion.reading):
             self._readings.append(portion.reading.part())
         self._readings[-1].add(portion.roots, None if portion.walk is None else portion.walk.copy())
 
     @property
     def waiting(self) -> int:
-        """Of how many events the matches are not all enumerated, at least."""
+        """The least number of events with matches that are not all enumerated."""
         return sum(reading.waiting for reading in self._readings)
 
     def unread(self) -> Iterator[Block]:
-        """The matches that were not enumerated, each once; those found meanwhile, too."""
+        """Yield the matches that were not enumerated, each once, including those found meanwhile."""
         while self._readings:
             yield from self._readings[0].unread()
             if len(self._readings) == 1:
@@ -431,11 +434,11 @@ class Rest:
             self._readings.popleft()
 
     def drop(self) -> None:
-        """Forgets them."""
+        """Discard them."""
         for reading in self._readings:
             reading.drop()
 
     def keep(self) -> None:
-        """The group finds no more for the query, and need not keep anything for it."""
+        """Keep what the portions need: the group finds no more for the query."""
         for reading in self._readings:
             reading.keep()

@@ -1,4 +1,4 @@
-"""The records of enumeration that Python reads, too: what there is one of, and the roots of matches."""
+"""The records of enumeration that Python also reads: counters and settings, and the roots of matches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from spaseq._fields import Record, reads, writes
 
 
 class counter(Record):
-    """The places of what there is one of: where a call of the loops stands, the sizes of memory, settings."""
+    """Places of the counters: the progress of a call of the loops, the sizes of memory, settings."""
 
-    # Where a call stands: the next event, the next of its keys, and how many it has.
+    # The progress of a call: the next event, the next of its keys, and how many it has.
     EVENT: Final = 0
     KEY_NUMBER: Final = 1
     KEYS_FOUND: Final = 16
@@ -21,8 +21,8 @@ class counter(Record):
     MASK: Final = 4
     LAST_MARK: Final = 22
 
-    # Partitions: how many there are, how many active states and how long a list they have room for, the
-    # longest list, where active states begin and how large each is, how many integers have their bits.
+    # Partitions: their number; the room for active states and for lists; the longest list; where active
+    # states begin and the size of each; how many integers have their bits.
     PARTITIONS: Final = 5
     MOST_ACTIVE: Final = 9
     MOST_LIST: Final = 10
@@ -31,12 +31,12 @@ class counter(Record):
     ENTRY_SIZE: Final = 20
     WORDS: Final = 21
 
-    # Roots: how many were found, and how many of these were enumerated, and are wanted no more.
+    # Roots: their number, and how many of them were enumerated and are no longer needed.
     FOUND_COUNT: Final = 6
     READ: Final = 24
 
-    # Settings: how many keys and labels there are, how far the window reaches, whether there is one stream,
-    # whether matches consume their events, whether all steps of the automaton are known.
+    # Settings: the number of keys and labels, the reach of the window, whether there is one stream, whether
+    # matches consume their events, whether all transitions are known.
     N_KEYS: Final = 7
     LABELS: Final = 13
     LIMIT: Final = 8
@@ -44,7 +44,7 @@ class counter(Record):
     CONSUME: Final = 12
     KNOWN: Final = 23
 
-    # What a call that ends early asks for: a step of the automaton, or more of something.
+    # What a call that ends early needs: a transition of the automaton, or more room.
     STATE_ASKED: Final = 14
     LABEL_ASKED: Final = 15
     WANTS: Final = 17
@@ -53,9 +53,9 @@ class counter(Record):
 
 
 class root(Record):
-    """Roots, a row each of what was found: the node of an event's matches, and what they have in common."""
+    """Roots, a row each: the node of an event's matches, and what the matches have in common."""
 
-    #: At most so many variables tell runs apart.
+    #: The most variables that separate runs.
     KEY_LIMIT: Final = 4
 
     # The node, the least top in the window, the event's position, the state that it led to, its place on the
@@ -70,7 +70,7 @@ class root(Record):
 
     #: The node from which the matches are enumerated.
     node, set_node = reads(NODE), writes(NODE)
-    #: The least top that is in the window of the event.
+    #: The least top in the window of the event.
     least, set_least = reads(LEAST), writes(LEAST)
     #: The last event's position.
     position, set_position = reads(POSITION), writes(POSITION)

@@ -1,4 +1,4 @@
-"""What the matcher ``tecs`` does with events: partial matches, and the roots of complete ones."""
+"""The events of the enumerating matcher: partial matches, and the roots of complete ones."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Ints = npt.NDArray[np.int64]
 
 
 class Update:
-    """The partial matches of a query, or of several with one automaton; ``keys`` tell its runs apart.
+    """The partial matches of a query, or of several with one automaton; ``keys`` separate its runs.
 
-    ``partition``: those of them that matches are told apart by, too; of these the first ``apart`` are in no
-    order that anybody asks for. Nodes and events are kept as long as a root needs them.
+    ``partition``: the first of these, which also separate matches. The order of the first ``apart`` of these
+    is not needed. Nodes and events are kept as long as a root needs them.
     """
 
     def __init__(
@@ -64,18 +64,18 @@ class Update:
         return self._gpms
 
     def live_ids(self) -> Iterable[Ints]:
-        """The ids of events that runs may hold; asked when all others are about to be forgotten."""
+        """Return the ids of events that runs may hold; called before all other ids are forgotten."""
         return self.history.live_ids()
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        """Takes a batch; what it completes is found then, and enumerated later."""
+        """Process a batch; matches are found, and enumerated later."""
         if not len(batch):
             return
         self.memory.forget_read()
         self.go_on(self._columns(batch, start, solutions), start)
 
     def go_on(self, columns: LabelColumns, start: int) -> None:
-        """Takes a batch as the kernel reads it."""
+        """Process a batch in the kernel's form."""
         m, c = self.memory, self.memory.counters
         c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
         while True:
@@ -102,7 +102,9 @@ class Update:
                 m.more_found()
 
     def oldest(self, axis: int) -> int:
-        """From where on the window's axis roots may have events, when events have come to ``axis``."""
+        """Return the earliest place of roots' events on the window's axis, when events have come
+        to ``axis``.
+        """
         m = self.memory
         oldest = axis - m.counters.item(counter.LIMIT)
         return min(oldest, int(m.found[m.counters[counter.READ], root.LEAST])) if m.unread else oldest
@@ -134,7 +136,7 @@ class Update:
             batch.stream,
             events,
             flat,
-            # Where keys say whose a match is, and nothing else, any order will do: that of their ids.
+            # If keys only identify the query of a match, any order will do: that of their ids.
             flat if self.apart == len(self.keys) else np.zeros(0, dtype=np.int64),
             cursors=sizes[:-1].copy(),
             ends=sizes[1:].copy(),
@@ -142,7 +144,7 @@ class Update:
 
 
 class LabelColumns(NamedTuple):
-    """A batch as the kernel reads it."""
+    """A batch in the kernel's form."""
 
     labels: Ints
     axis: Ints
@@ -155,11 +157,11 @@ class LabelColumns(NamedTuple):
     ends: Ints
 
 
-# Events that come alone, for the matcher ``tecs``: each is a few numbers up to the kernel.
+# Single events for the enumerating matcher: each is a few numbers for the kernel.
 
 
 class SingleUpdate:
-    """Gives such events to an ``Update``, one by one; ``taking`` knows what is asked of them."""
+    """Passes single events to an ``Update``; ``taking`` knows what is needed of them."""
 
     def __init__(
         self, pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, update: Update
@@ -170,18 +172,18 @@ class SingleUpdate:
         self.taking = Taking(dictionary, ranks, read, update.history, ordered_by=update.partition)
         self._window, self._update = window, update
         self._n_keys, count = len(update.keys), len(pattern.gpms)
-        # One event as the kernel reads it, written anew for each.
+        # The current event in the kernel's form.
         self._label, self._axis, self._time, self._stream = np.zeros((4, 1), dtype=np.int64)
         self._cursors, self._ends = np.zeros((2, count), dtype=np.int64)
         self._make_room(count)
 
     def _make_room(self, rows: int) -> None:
-        """Has room for so many solutions of an event."""
+        """Make room for this many solutions of an event."""
         self._events, self._ranks = np.zeros((2, rows), dtype=np.int64)
         self._keys = np.zeros(rows * self._n_keys, dtype=np.int64)
 
     def take(self, event: Single, start: int) -> bool:
-        """Takes an event, of which nothing is enumerated; false, and nothing done, if it is large."""
+        """Process an event without enumeration; do nothing and return False if it is large."""
         update, axis = self._update, self._window.place(event.at.time, start)
         update.memory.forget_read()
         batch = self.taking.take(event, start, axis, update.oldest(axis))

@@ -1,4 +1,4 @@
-"""Matches of what was found: walked from roots, some at a time, or those of several queries at once."""
+"""The matches of roots: walked some at a time, or those of several queries at once."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from spaseq.matching.tecs.compiled import _kernel_walk as walk
 from spaseq.matching.tecs.memory import Roots
 from spaseq.matching.tecs.records import counter
 
-#: Few matches are enumerated at first, since few may be wanted; where many roots were found, so many of each.
+#: Few matches are enumerated at first, since few may be read; if there are many roots, this many of each.
 _MATCHES: Final = 1 << 6
 _OF_A_ROOT: Final = 8
 _MOST_AT_FIRST: Final = 1 << 14
 _MOST_MATCHES: Final = 1 << 16
-#: There is room for so many events a match.
+#: The room for events, per match.
 _EVENTS: Final = 4
-#: Room for the way to a match, and for the nodes of roots that come next: for fewer where most are near.
+#: The room for the path to a match, and for the nodes of the next roots: for fewer where most are near.
 _DEEP: Final = 1 << 6
 _AHEAD: Final = 16 * walk.AHEAD
 _AHEAD_TOGETHER: Final = 2 * walk.AHEAD
-#: Room for what several have found, and walk at once: so many matches.
+#: The room for matches of several queries that are walked together.
 _MOST_TOGETHER: Final = 1 << 20
 
 
 class WalkedRoots(NamedTuple):
     """Some matches: the positions of their events, and the labels of these.
 
-    Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``.
-    Where each has the same labels in turn, ``labels`` are those of one, and ``ends`` is None: otherwise it
-    says where each match ends, after a 0.
+    Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``. If
+    each has the same labels in turn, ``labels`` are those of one, and ``ends`` is None. Otherwise ``ends``
+    has where each match ends, after a 0.
     """
 
     positions: lay.Ints
@@ -60,36 +60,36 @@ class WalkedRoots(NamedTuple):
 
 
 class Walk:
-    """Where the enumeration of what was found stands."""
+    """The state of an enumeration."""
 
     def __init__(self) -> None:
         self._state, self._stack, self._path = lay.arrays((walk.SIZE,), (_DEEP, 2), (_DEEP, 2))
         self._matches = _MATCHES
         self._events = _EVENTS * _MATCHES
-        # What the first roots have, if these were walked before, and how many they are.
+        # The matches of the first roots, if these were walked before, and the number of these roots.
         self._before: tuple[WalkedRoots, int] | None = None
 
     @property
     def has_begun(self) -> bool:
-        """Whether some matches of the first root were given, and not all."""
+        """Whether some but not all matches of the first root were returned."""
         return bool(self._state[walk.STACK] > 0)
 
     def copy(self) -> Walk:
-        """Another, which stands where this one does."""
+        """Return a copy in the same state."""
         other = copy(self)
         other._state, other._stack, other._path = self._state.copy(), self._stack.copy(), self._path.copy()
         return other
 
     def know(self, walked: WalkedRoots, roots: int) -> None:
-        """What so many roots have, which were walked before; they are the first of a memory."""
+        """Set the walked matches of the first roots of a memory."""
         self._before = walked, roots
 
     def forget(self) -> None:
-        """Other roots may come to be the first."""
+        """Forget them: other roots may become the first."""
         self._before = None
 
     def next(self, memory: Roots) -> WalkedRoots | None:
-        """Some more of the matches that were found; None when there are no more."""
+        """Return some more of the matches; None when there are no more."""
         if not memory.unread:
             return None
         state, c = self._state, memory.counters
@@ -98,11 +98,11 @@ class Walk:
             self._before = None
             return walked
         state[walk.ROOT] = c[counter.READ]
-        # To find a root takes longer than to enumerate a few matches of it.
+        # Finding a root takes longer than enumerating a few of its matches.
         self._matches = max(self._matches, min(_OF_A_ROOT * memory.unread, _MOST_AT_FIRST))
         self._events = max(self._events, _EVENTS * self._matches)
         while True:
-            # Room of their own: others look while these are read.
+            # New arrays: these are read while the walk goes on.
             positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
             offsets, roots = np.empty((2, self._matches + 1), dtype=np.int64)
             offsets[0] = 0
@@ -115,7 +115,7 @@ class Walk:
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
-                # The labels of one are kept longest.
+                # The labels of one match are kept longest.
                 return WalkedRoots(
                     positions[:used], labels[:width].copy() if width else labels[:used],
                     None if width else offsets[: count + 1].copy(), roots[:count],
@@ -130,14 +130,14 @@ class Walk:
 
 
 def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[WalkedRoots, int] | None]:
-    """What each of several has found, some at least: the matches of its first roots, and how many these are.
+    """Return matches of several memories: of at least the first root of each, with the number of roots.
 
-    None where there was no room for those of the first. All have found some.
+    None if there was no room for the first root. All must have roots.
     """
     sizes = np.array([len(roots) for roots in found])
     matches = np.minimum(_OF_A_ROOT * sizes, _MOST_AT_FIRST)
     bounds, rooms = (np.concatenate([[0], np.cumsum(counts)]) for counts in (sizes, matches))
-    # Who comes last has no room if others have all of it.
+    # Otherwise the last one would have no room.
     rooms = np.minimum(rooms, _MOST_TOGETHER)
     room = int(rooms[-1])
     state = np.zeros((len(found), walk.SIZE), dtype=np.int64)
@@ -157,7 +157,7 @@ def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[Walk
         if not count:
             given.append(None)
             continue
-        # Copies: none keeps what all others have found.
+        # Copies, so that keeping one does not keep all.
         events = slice(_EVENTS * begin, _EVENTS * begin + used)
         of_one = labels[events][: width or used].copy()
         offsets = None if width else np.concatenate([[0], ends[begin : begin + count]])

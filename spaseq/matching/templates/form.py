@@ -1,9 +1,9 @@
-"""The normal form of a query whose constants may be parameters, and the least one that several are cases of.
+"""The normal form of a query with constants as parameters, and the query of several with one form.
 
-A constant is lifted where a variable in its place, joined with a table that has the constant, means the
-same: subject or object of a triple pattern that stands directly in a GPM, and operand of a comparison,
-of arithmetic or of a connective in one of its top-level FILTERs. Predicates and classes stay what they are:
-they say what kind of events a query is about.
+A constant is lifted where a variable in its place, joined with a table that has the constant, means the same:
+subject or object of a triple pattern directly in a GPM, and operand of a comparison, of arithmetic or of a
+connective in one of its top-level FILTERs. Predicates and classes are not lifted: they determine the kind of
+events a query is about.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from spaseq.terms.values import RDF, XSD
 
 _Made = TypeVar("_Made")
 
-#: What is left of a query without what it is about: see ``outline``.
+#: A query without the names and values it is about: see ``outline``.
 Outline = tuple[object, ...]
 
 _TYPE: Final = NamedNode(RDF + "type")
 
-#: Where a constant was lifted, in the key of a form.
+#: In place of a lifted constant, in the key of a form.
 _HOLE: Final = object()
 
-#: Where a predicate or a class stands there.
+#: In place of a predicate or a class.
 _NAME: Final = object()
 
 _INTEGER: Final = NamedNode(XSD + "integer")
@@ -64,20 +64,21 @@ _SMALL: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 _ANY_WINDOW: Final = Window(1, "SECONDS")
 
-#: What was made for so many outlines is kept, and the outlines of so many queries.
+#: The most outlines with cached results, and the most queries with a cached outline.
 _KEPT: Final = 256
 
 
-#: A prepared query may be registered again and again, and each time is asked for its outline more than once.
+#: Outlines of prepared queries: the same query may be registered again and again, with several calls each
+#: time.
 _OUTLINES: Final[dict[int, tuple[Query, Outline]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """What is left of a query without the constants that may be parameters.
+    """A query without the constants that may be parameters.
 
-    ``key`` is equal for queries that differ in those, LIMIT and the name in REGISTER QUERY only, and may run
-    as one. ``constants`` are they, in the order in which they stand in the query.
+    ``key`` is equal for queries that differ only in these constants, LIMIT and the name in REGISTER QUERY,
+    and may run as one. ``constants`` are in the order in which they occur in the query.
     """
 
     key: tuple[object, ...]
@@ -85,55 +86,57 @@ class NormalForm:
 
 
 def form(query: Query) -> NormalForm | None:
-    """The form of a query that may run together with others; None if it has to be alone."""
+    """Return the form of a query that may run together with others; None if it must run alone."""
     if alone(query) is not None:
         return None
     key, constants, named = _form(query)
     key += named
     if not query.partition and Strategy.STRICT in key:
-        # To ``,`` an event that is irrelevant stands between two others. In a partition it does not, and so
-        # constants cannot be one: only queries that have the same ones run as one.
+        # For ``,`` an irrelevant event is between two others, but not if it is in another partition. So
+        # constants cannot be a partition: only queries with the same ones run as one.
         key += constants
     return NormalForm(tuple(key), tuple(constants))
 
 
 def shape(query: Query) -> tuple[object, ...]:
-    """What is left of a query without what it is about: equal for queries that are evaluated in the same way.
+    """Return a query without what it is about: equal for queries that are evaluated in the same way.
 
-    That is without the predicates, classes and nodes that its triple patterns name, and without the values of
-    small positive integers in FILTERs. Other literals stay: how one is compared, and whether one can be
-    divided by it, is up to the value.
+    That is without the predicates, classes and nodes of its triple patterns, and without the values of small
+    positive integers in FILTERs. Other literals stay: their value determines how they are compared, and
+    whether division by them is possible.
     """
     key, constants, _ = _form(query)
     return (*key, *map(_kind, constants))
 
 
 def outline(query: Query) -> Outline:
-    """What is left without its window, what triple patterns name, and what FILTERs of GPMs compare with."""
+    """Return a query without its window, the names in triple patterns, and the values compared in FILTERs of
+    GPMs.
+    """
     known = _OUTLINES.get(id(query))
     if known is not None and known[0] is query:
         return known[1]
     key, _, _ = _form(query, _ANY_WINDOW)
     if len(_OUTLINES) >= _KEPT:
         _OUTLINES.clear()
-    # With the query, so that no other has its place.
+    # With the query, so that no other gets the same id().
     _OUTLINES[id(query)] = query, (found := tuple(key))
     return found
 
 
 class ByOutline(Generic[_Made]):
-    """What is the same for all queries of an outline, made once."""
+    """A cache of one value per outline."""
 
     def __init__(self) -> None:
         self._made: dict[Outline, _Made] = {}
 
     def of(self, key: Outline, make: Callable[[], _Made]) -> _Made:
-        """What there is for an outline, or what ``make`` makes for it now."""
+        """Return the value of an outline; ``make`` creates it."""
         found = self._made.get(key, self)
         if not isinstance(found, ByOutline):
             return found
         made = make()
-        # Another thread may have made it, too, or have forgotten all.
+        # Another thread may have added it, too, or cleared the cache.
         if len(self._made) >= _KEPT:
             self._made.clear()
         self._made[key] = made
@@ -149,9 +152,10 @@ def _kind(term: Term) -> object:
 
 
 def _form(query: Query, window: Window | None = None) -> tuple[list[object], list[Term], list[object]]:
-    """A query without some constants, and those; and what else its triple patterns name, in its order.
+    """Return a query without some constants, these constants, and the other names in its triple patterns, in
+    order.
 
-    ``window``: another one instead of its own.
+    ``window``: in place of its own.
     """
     key: list[object] = []
     constants: list[Term] = []
@@ -187,7 +191,7 @@ def _form(query: Query, window: Window | None = None) -> tuple[list[object], lis
 
 
 def alone(query: Query) -> str | None:
-    """What keeps a query from running together with others of its form; None if nothing does."""
+    """Return why a query cannot run together with others of its form; None if it can."""
     if query.register is not None and query.register.kind is RegisterKind.STREAM:
         return "it makes a stream"
     conditions = [f.condition for f in query.filters]
@@ -200,7 +204,9 @@ def alone(query: Query) -> str | None:
 
 
 def _explodes(sequence: Seq, in_loop: bool = False) -> bool:
-    """Whether there is ``:`` in a loop: matches then are exponentially many, and found when asked for."""
+    """Return whether there is ``:`` in a loop: then there are exponentially many matches, enumerated on
+    demand.
+    """
     match sequence:
         case Repeat(element=element, maximum=maximum, strategy=strategy):
             loops = maximum != 1
@@ -217,12 +223,12 @@ def _explodes(sequence: Seq, in_loop: bool = False) -> bool:
 
 @cache
 def compared(kind: type) -> tuple[str, ...]:
-    """The fields by which nodes of a syntax tree of a class are compared; none if it is none of them."""
+    """Return the fields by which nodes of a class of the syntax tree are compared; none for other classes."""
     return tuple(f.name for f in fields(kind) if f.compare) if is_dataclass(kind) else ()
 
 
 def _flatten(node: Any, out: list[object]) -> None:
-    """A syntax tree as a list that says the same: quick to make and to compare."""
+    """Append a syntax tree as a flat list, which is fast to make and to compare."""
     kind = node.__class__
     if kind is tuple:
         out.append(len(node))
@@ -243,9 +249,9 @@ def _is_constant(term: object) -> bool:
 
 
 def _lifts(triple: TriplePattern) -> tuple[bool, bool]:
-    """Whether subject and object of a triple pattern may be parameters."""
+    """Return whether subject and object of a triple pattern may be parameters."""
     predicate = triple.predicate
-    if not isinstance(predicate, NamedNode | Var):  # a path may be of no length
+    if not isinstance(predicate, NamedNode | Var):  # a path may have length 0
         return False, False
     return _is_constant(triple.subject), _is_constant(triple.object) and predicate != _TYPE
 
@@ -281,16 +287,16 @@ def _lift(expression: Expression, key: list[object], constants: list[Term]) -> N
             _flatten(expression, key)
 
 
-# --- the query of a group -------------------------------------------------------------------------
+# --- the query of a query set -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTemplate:
     """A query with parameters: variables that a table binds, a row for each set of constants.
 
-    ``query`` has ``member``, which says whose a row is, before its PARTITION BY. In each of its GPMs stands a
-    VALUES without rows where the table belongs. ``parameters`` are the variables of the table, each with its
-    place among the form's constants.
+    ``query`` has ``member``, which identifies a row, first in its PARTITION BY. Each of its GPMs has an empty
+    VALUES in the table's place. ``parameters`` are the variables of the table, each with its place among the
+    form's constants.
     """
 
     query: Query
@@ -299,7 +305,7 @@ class QueryTemplate:
 
 
 def template(query: Query, varying: Several[int]) -> QueryTemplate:
-    """A query of a form with some of its constants, given by their places, as parameters."""
+    """Return a query of a form with some constants, given by their places, as parameters."""
     prefix = _free_prefix(query)
     member = f"{prefix}query"
     names = {place: f"{prefix}{place}" for place in varying}
@@ -350,7 +356,7 @@ def _with_parameters(gpm: Gpm, names: dict[int, str], places: Iterator[int], mem
 
 
 def _free_prefix(query: Query) -> str:
-    """What no variable of the query begins with."""
+    """Return a prefix that no variable of the query has."""
     prefix = "_"
     text = str(query)
     while f"?{prefix}" in text or f"${prefix}" in text:

@@ -1,4 +1,4 @@
-"""The constants of the queries of a group, as a table of their ids, which rows may leave."""
+"""The constants of the queries of a query set, as a table of ids; rows may be removed."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _STRING: Final = NamedNode(XSD + "string")
 
 
 class Parameters:
-    """A table: for each set of constants an id that names it, and the ids of the constants.
+    """A table: for each set of constants the id of its row, and the ids of the constants.
 
-    Rows are numbered. ``version`` changes whenever one goes; ``member`` is the column that names them.
-    ``of_queries``: the number of each query's row, which those have in common that have the same constants.
+    Rows are numbered. ``version`` changes whenever one is removed; ``member`` is the column of the rows' ids.
+    ``of_queries``: the number of each query's row; queries with the same constants share a row.
     """
 
     def __init__(
         self, names: Sequence[str], member: str, constants: Sequence[Sequence[Term]], dictionary: Dictionary
     ) -> None:
-        """``constants``: of each of the parameters ``names`` those of all queries, which are two at least.
+        """``constants``: for each of the parameters ``names`` those of all queries, at least two.
 
-        ``member``: what names a row.
+        ``member``: the column that identifies a row.
         """
         self.version = 0
         self.member = member
         known: list[tuple[Sequence[Term], Ids, bool]] = []
         for column in constants:
-            # Each GPM may name the same.
+            # Several GPMs may have the same parameter.
             same = next((found for found in known if found[0] == column), None)
             if same is None:
                 is_same = set(map(type, column)) <= {NamedNode} or all(map(_is_same, column))
@@ -58,30 +58,30 @@ class Parameters:
         size = len(numbers)
         if size < len(self.of_queries):
             columns = [np.array(column, dtype=np.int64) for column in zip(*numbers, strict=True)]
-        # What names a row is an integer, whose value takes no Python object to read.
+        # A row's id is an integer: its value is read without a Python object.
         columns = [dictionary.intern_integers(range(size)), *columns]
         self._all = dict(zip((member, *names), columns, strict=True))
         self._is_there: Mask = np.ones(size, dtype=np.bool_)
-        # The numbers of the rows that are there, and their columns, as they were at a version.
+        # The numbers of the present rows, and their columns, at a version.
         self._numbers = np.arange(size)
         self._columns = self._all
         self._made = self.version
-        # The order of what names rows, once somebody asks.
+        # The order of the rows' ids, computed on demand.
         self._order: Ids | None = None
         dictionary.hold(self)
 
     @property
     def names(self) -> Container[str]:
-        """Of all columns."""
+        """The names of all columns."""
         return self._all
 
     @property
     def rows(self) -> Ids:
-        """What names the rows, in the order of their numbers."""
+        """The ids of the rows, in the order of their numbers."""
         return next(iter(self._all.values()))
 
     def numbers_of(self, names: Ids) -> Ids:
-        """The numbers of rows by what names them, those that have gone, too."""
+        """Return the numbers of rows, also removed ones, by their ids."""
         rows = self.rows
         if self._order is None:
             self._order = np.argsort(rows)
@@ -92,25 +92,25 @@ class Parameters:
 
     @property
     def numbers(self) -> Ids:
-        """The numbers of the rows that are there."""
+        """The numbers of the present rows."""
         self._make()
         return self._numbers
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids in the table; partial matches may still have those of rows that have gone."""
+        """Return the ids in the table; partial matches may still have those of removed rows."""
         return self._all.values()
 
     def remove(self, number: int) -> None:
-        """One row less."""
+        """Remove a row."""
         self._is_there[number] = False
         self.version += 1
 
     def is_same_term(self, parameter: str) -> bool:
-        """Whether a parameter equals what is the same term, and nothing else."""
+        """Return whether all constants of a parameter are equal only to the same term."""
         return parameter in self._same
 
     def column(self, name: str) -> Ids:
-        """A column of the rows that are there."""
+        """Return a column of the present rows."""
         self._make()
         return self._columns[name]
 
@@ -122,7 +122,7 @@ class Parameters:
 
 
 def _interned(terms: Sequence[Term], dictionary: Dictionary) -> Ids:
-    """The ids of terms, many of which may be the same: to look for one takes less than to write it."""
+    """Return the ids of terms, many of which may be equal: looking one up is faster than writing it."""
     distinct = dict.fromkeys(terms)
     if len(distinct) > len(terms) // 2:
         return dictionary.intern_all(terms)
@@ -131,32 +131,32 @@ def _interned(terms: Sequence[Term], dictionary: Dictionary) -> Ids:
 
 
 def _is_same(term: Term) -> bool:
-    """Whether a term equals itself alone."""
+    """Return whether a term is equal only to itself."""
     is_string = isinstance(term, Literal) and term.language is None and term.datatype == _STRING
     return is_string or isinstance(term, NamedNode)
 
 
-# A table of constants, asked by an event that came alone: its rows are joined as background knowledge is.
+# The table of constants for single events: its rows are joined like background knowledge.
 
 _Row = tuple[int, ...]
 
-#: So many rows of the table are looked at one by one; more are faster as columns.
+#: Up to this many rows of the table are read one by one; more are faster as columns.
 _FEW: Final = 64
 #: Without keys there is one bucket.
 _SHIFT: Final = 63
 
 
 class ParameterRows:
-    """The rows of a table that have the values which an event's have at ``places``; see ``Known``."""
+    """The rows of a table with the values that an event's have at ``places``; see ``Known``."""
 
     is_shared = False
 
     def __init__(
         self, table: Parameters, keys: Sequence[tuple[str, str]], names: Sequence[str], others: Sequence[str]
     ) -> None:
-        """``keys``: which variable equals which parameter; ``names``: the variables of an event's rows.
+        """``keys``: pairs of an equal variable and parameter; ``names``: the variables of an event's rows.
 
-        ``others``: the columns that rows get.
+        ``others``: the columns to add to rows.
         """
         self.places: Sequence[int] = [names.index(variable) for variable, _ in keys]
         self.others = others
@@ -167,11 +167,11 @@ class ParameterRows:
 
     @property
     def version(self) -> int:
-        """Another number whenever a row has gone."""
+        """A number that changes whenever a row is removed."""
         return self._table.version
 
     def packed(self) -> Ids:
-        """They for compiled code: see ``RowIndex.packed``."""
+        """Return the rows for compiled code: see ``RowIndex.packed``."""
         columns = {name: self._table.column(name) for name in self.others}
         if self._keys:
             return RowIndex([self._table.column(key) for key in self._keys]).packed(columns)
@@ -179,7 +179,7 @@ class ParameterRows:
         return np.concatenate([head, np.array([*columns.values()], dtype=np.int64).T.ravel()])
 
     def of(self, row: _Row) -> Sequence[_Row]:
-        """What a row is continued by."""
+        """Return the continuations of a row."""
         if self._made != self._table.version:
             self._by_key = {}
             keys, others = (
@@ -192,16 +192,16 @@ class ParameterRows:
         return self._by_key.get(tuple([row[place] for place in self.places]), ())
 
     def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
-        """The rows, each with what it is continued by: those of many queries, for which no limit is."""
+        """Return the rows, each with its continuations, without a limit: they are of many queries."""
         del spending
         return [row + other for row in rows for other in self.of(row)]
 
 
 class OfOne:
-    """What a GPM of a group has in an event that came alone: the GPM's own solutions, and those of the table.
+    """The solutions of a query set's GPM in a single event, joined with the table.
 
-    ``names`` are the variables, in the order of the values that ``solve`` gives; ``join``: what that is, if
-    it is nothing but joins and filters.
+    ``names`` are the variables, in the order of the values that ``solve`` returns; ``join``: the pattern, if
+    it is only joins and filters.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class OfOne:
         asked: Sequence[Expression],
         dictionary: Dictionary,
     ) -> None:
-        """``asked``: what must hold of a solution and a row; ``rows``: the table, for these variables."""
+        """``asked``: conditions on a solution and a row; ``rows``: returns the table for these variables."""
         self._evaluator = evaluator
         self._rows = rows(evaluator.names)
         self._tests: list[Callable[[Solution], bool]] = [compile_filter(c, dictionary) for c in asked]
@@ -231,7 +231,7 @@ class OfOne:
             )
 
     def solve(self, event: Single) -> Values | None:
-        """See ``Solve``: None, too, if many rows would have to be looked at."""
+        """See ``Solve``: None also if many rows would have to be read."""
         own = self._evaluator.of_one(event)
         if own is None or sum(len(self._rows.of(row)) for row in own) > _FEW:
             return None
@@ -246,5 +246,5 @@ class OfOne:
 
 
 def can_be_asked(evaluator: GpmEvaluator, asked: Sequence[Expression]) -> bool:
-    """Whether events that come alone can be asked what a GPM and such conditions of the table want."""
+    """Return whether a GPM with such conditions on the table can be evaluated for single events."""
     return evaluator.is_for_one and not any(map(exists_in, asked))

@@ -1,7 +1,7 @@
-"""A GPM's solutions joined with the parameters of the queries of a group.
+"""A GPM's solutions joined with the parameters of a query set.
 
-What that costs depends on the solutions and on the queries that they concern, not on how many there are:
-equal constants are found by hash, one bound by a sorted column.
+The cost depends on the solutions and on the queries they concern, not on the number of queries: equal
+constants are found by hash, one bound by a sorted column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spaseq.terms.values import NO_NUMBER
 
 Floats = npt.NDArray[np.float64]
 
-#: A table says where numbers stand when it has at most so many places for each of them.
+#: A table of the numbers' places is used if it has at most this many entries for each number.
 _SPARSE: Final = 64
 _FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -45,11 +45,11 @@ class _BoundParameters:
 
 
 class _Sorted:
-    """Sorted numbers from 0 on, of which is asked where others stand among them."""
+    """Sorted numbers from 0 on, in which others are searched."""
 
     def __init__(self, values: Ids) -> None:
         self._values = values
-        # How many are less than each number, if these are few.
+        # For each number how many are smaller, if the numbers are small.
         self._before: Ids | None = None
         most = int(values[-1]) if len(values) else 0
         if most < _SPARSE * (len(values) + _SPARSE):
@@ -59,13 +59,13 @@ class _Sorted:
         return len(self._values)
 
     def before(self, wanted: Ids) -> Ids:
-        """How many are less than each of these, none of which is negative."""
+        """Return how many are less than each of these, which are not negative."""
         if self._before is None:
             return np.searchsorted(self._values, wanted)
         return self._before[np.minimum(wanted, len(self._before) - 1)]
 
     def find(self, wanted: Ids) -> tuple[Ids, Mask]:
-        """Where each of these stands among them, and whether it does."""
+        """Return the place of each of these among them, and whether it is one of them."""
         if not len(self._values):
             return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
         place = np.minimum(self.before(wanted), len(self._values) - 1)
@@ -73,7 +73,7 @@ class _Sorted:
 
 
 class _Index:
-    """The rows of a table in the order of some columns, and in that of one number."""
+    """The rows of a table sorted by some columns, and then by one number."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class _Index:
         bounds: Iterable[_BoundParameters],
         dictionary: Dictionary,
     ) -> None:
-        """``bounds``: the first of them of which all rows have a number is what ``order`` is by."""
+        """``bounds``: ``order`` uses the first one for which all rows have a number."""
         self._dictionary = dictionary
         self._known: list[tuple[_Sorted, _Sorted | None]] = []
         code = np.zeros(len(table), dtype=np.int64)
@@ -109,7 +109,9 @@ class _Index:
         self._places = _Sorted(places[self.order])
 
     def ranges(self, keys: Sequence[Ids], solutions: Solutions) -> tuple[Ids, Ids]:
-        """Of each solution, where in ``order`` the rows begin that it may concern, and how many there are."""
+        """Return, for each solution, where in ``order`` the rows that it may concern begin, and how many
+        there are.
+        """
         code = np.zeros(len(solutions), dtype=np.int64)
         known: Mask = np.ones(len(solutions), dtype=np.bool_)
         for column, (values, codes) in zip(keys, self._known, strict=True):
@@ -124,7 +126,7 @@ class _Index:
         if self._bound is not None:
             numbers, kinds = self._dictionary.numbers(solutions.column(self._bound.variable))
             is_number = kinds != NO_NUMBER
-            # What is equal as a double may be different.
+            # Terms of equal doubles may differ.
             symbol, start = self._bound.symbol, begin
             if not symbol.startswith(">"):
                 first = np.searchsorted(self._values, numbers, side="left")
@@ -138,10 +140,10 @@ class _Index:
 
 
 class TableGpm:
-    """Evaluates a GPM of a group: its solutions for every row of the table.
+    """Evaluates a GPM of a query set: its solutions for every row of the table.
 
-    The graph pattern is evaluated once, the constants as variables; then what a row has must be equal, and
-    the FILTERs must hold that speak of parameters.
+    The graph pattern is evaluated once, with the constants as variables. Then a row's constants must be
+    equal, and the FILTERs about parameters must hold.
     """
 
     def __init__(
@@ -168,7 +170,7 @@ class TableGpm:
                 core += [Filter(c, span=element.span) for c in own]
             else:
                 core.append(element)
-        #: What an event must have, whoever asks: the pattern with variables for constants.
+        #: The triples that an event must have for any row: the pattern with variables for constants.
         self.core = type(part.stateless)(tuple(core), span=part.stateless.span)
         gpm = type(part.gpm)(
             part.gpm.name, part.gpm.streams, self.core, part.gpm.time, part.gpm.graph, span=part.gpm.span
@@ -181,7 +183,8 @@ class TableGpm:
         self._table = table
         equal = [pair for c in asked if (pair := _equal(c, bound - parameters, parameters))]
         equal = [(c, v, p) for c, v, p in equal if table.is_same_term(p)]
-        # Which variable of a solution has what parameter of a row, and what else must hold of both.
+        # Pairs of a solution's variable and a row's parameter that are equal, and the other conditions on
+        # both.
         self._keys = [(name, name) for name in self._joined] + [(v, p) for _, v, p in equal]
         decided = {id(c) for c, _, _ in equal}
         self._asked = [c for c in asked if id(c) not in decided]
@@ -193,16 +196,18 @@ class TableGpm:
         self._version = -1
 
     def evaluate(self, batch: EventBatch) -> tuple[Solutions, Ids]:
-        """The solutions of every event, once for each row of the table that they are for; and its number."""
+        """Return the solutions of every event, once for each row of the table that they match; and the rows'
+        numbers.
+        """
         return self._join(self._evaluator.evaluate(batch))
 
     @property
     def streams(self) -> frozenset[int] | None:
-        """The ids of the streams that it is asked of, None for any."""
+        """The ids of the streams it is evaluated on, None for any."""
         return self._evaluator.streams
 
     def of_one(self) -> OfOne | None:
-        """What it has in events that come alone; None if it cannot be asked for these."""
+        """Return its solutions for single events; None if these cannot be evaluated."""
         if not can_be_asked(self._evaluator, self._asked):
             return None
         asked = (name for test in self._left for name in test.names if name in self._table.names)
@@ -215,7 +220,7 @@ class TableGpm:
         )
 
     def _prepare(self) -> _Index:
-        """The index over the table as it is now."""
+        """Return the index of the current table."""
         table = self._table
         if self._index is None or self._version != table.version:
             keys = [parameter for _, parameter in self._keys]
@@ -242,7 +247,7 @@ class TableGpm:
 def _equal(
     condition: Expression, bound: frozenset[str], parameters: set[str]
 ) -> tuple[Expression, str, str] | None:
-    """The variable and the parameter that a condition says are equal."""
+    """Return the variable and the parameter that a condition requires to be equal."""
     match condition:
         case Binary("=", Var(left), Var(right)):
             if left in bound and right in parameters:
@@ -253,7 +258,7 @@ def _equal(
 
 
 def _bound(condition: Expression, bound: frozenset[str], parameters: set[str]) -> _BoundParameters | None:
-    """The order between a variable and a parameter that a condition asks for."""
+    """Return the order between a variable and a parameter that a condition requires."""
     match condition:
         case Binary(str(symbol), Var(left), Var(right)) if symbol in _FLIPPED:
             if left in bound and right in parameters:

@@ -33,7 +33,7 @@ POW: Final = 11
 _A: Final = 6378137.0
 _F: Final = 1.0 / 298.257223563
 _B: Final = _A * (1.0 - _F)
-#: Points so far apart (in radians) are nearly antipodal: there Vincenty's iteration may not end.
+#: Points at least this far apart (radians) are nearly antipodal: Vincenty's iteration may not converge.
 _FAR: Final = math.radians(178.0)
 _TURN: Final = 2.0 * math.pi
 _DIRECTIONS: Final = 64
@@ -42,7 +42,7 @@ _GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 
 @part
 def function(op: int, x: float, y: float) -> float:
-    """A function of libm; ``y`` counts for ``ATAN2`` and ``POW`` only."""
+    """Return the value of a function of libm. ``y`` is used by ``ATAN2`` and ``POW`` only."""
     if op == SIN:
         return math.sin(x)
     if op == COS:
@@ -70,7 +70,9 @@ def function(op: int, x: float, y: float) -> float:
 
 @part
 def _vincenty(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
-    """Metres between points that are not nearly antipodal, in radians (Vincenty's inverse formula, 1975)."""
+    """Return metres between points that are not nearly antipodal, in radians (Vincenty's inverse formula,
+    1975).
+    """
     u1, u2 = math.atan((1.0 - _F) * math.tan(lat1)), math.atan((1.0 - _F) * math.tan(lat2))
     sin_u1, cos_u1, sin_u2, cos_u2 = math.sin(u1), math.cos(u1), math.sin(u2), math.cos(u2)
     length = lon2 - lon1
@@ -110,7 +112,7 @@ def _vincenty(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
 
 @part
 def _by_way_of(lon1: float, lat1: float, lon2: float, lat2: float, direction: float) -> float:
-    """Metres between two points by way of the one a quarter of the globe from the first, in a direction."""
+    """Return metres from a point to another via the point a quarter of the globe away in a direction."""
     lat = math.asin(math.cos(lat1) * math.cos(direction))
     lon = lon1 + math.atan2(math.sin(direction) * math.cos(lat1), -math.sin(lat1) * math.sin(lat))
     return _vincenty(lon1, lat1, lon, lat) + _vincenty(lon, lat, lon2, lat2)
@@ -118,13 +120,13 @@ def _by_way_of(lon1: float, lat1: float, lon2: float, lat2: float, direction: fl
 
 @part
 def geodesic(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
-    """Metres between two points on the ellipsoid of WGS84, each longitude and latitude in degrees."""
+    """Return metres between two points on the ellipsoid of WGS84, each longitude and latitude in degrees."""
     lon1, lat1, lon2, lat2 = math.radians(lon1), math.radians(lat1), math.radians(lon2), math.radians(lat2)
     north, east = math.sin((lat2 - lat1) / 2.0), math.sin((lon2 - lon1) / 2.0)
     haversine = north * north + math.cos(lat1) * math.cos(lat2) * east * east
     if 2.0 * math.asin(math.sqrt(min(1.0, haversine))) < _FAR:
         return _vincenty(lon1, lat1, lon2, lat2)
-    # Every way there crosses the circle a quarter of the globe from the first point: the shortest one does
+    # Each path crosses the circle a quarter of the globe from the first point. The shortest path crosses it
     # where the sum of both parts is least.
     best, least = 0.0, math.inf
     step = _TURN / _DIRECTIONS
@@ -154,7 +156,7 @@ def metres_between(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     return geodesic(lon1, lat1, lon2, lat2)
 
 
-# Columns of ids of terms → in which rows a comparison of their numbers holds.
+# Columns of ids of terms → the rows in which a comparison of their numbers holds.
 
 #: The operators, by number.
 SYMBOLS: Final = ("=", "!=", "<", ">", "<=", ">=")
@@ -165,7 +167,7 @@ def compare(
     symbol: int, left: Ids, right: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8],
     keep: npt.NDArray[np.bool_],
 ) -> bool:  # fmt: skip
-    """Writes of each row whether the comparison holds; whether doubles decide all of them.
+    """Write of each row whether the comparison holds; whether doubles decide all of them.
 
     ``numbers`` and ``ranks`` are by id, as ``Dictionary.by_id`` has them. A side of one value is compared
     with each of the other's. Doubles compare as XPath compares them with anything. Integers and decimals keep

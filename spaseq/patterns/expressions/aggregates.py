@@ -24,7 +24,8 @@ from spaseq.patterns.expressions.functions import FUNCTIONS
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.values import INTEGER, STRING, Value
 
-# Why an expression has no value: for want of an iteration or of a variable, or else (semantics, 4.6).
+# Why an expression has no value: PREV without an iteration, an unbound variable, or another error (semantics,
+# 4.6).
 
 
 class Reason(Enum):
@@ -45,7 +46,7 @@ _Why = Callable[[Solution, frozenset[str]], Reason | None]
 def errs_for_want_of(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution, frozenset[str]], bool]:
-    """A function from a solution and names: whether the expression errs only since these have no value.
+    """Return a function of a solution and names: whether the expression errs only because these are unbound.
 
     >>> from pyoxigraph import Literal
     >>> from spaseq.language.syntax import Binary
@@ -85,7 +86,7 @@ def compile_reason(
         asked = inner
         if condition is not None and inner[0](solution, absent) is None:
             asked = inner[1:2] if condition(solution) else inner[2:]
-        # An operator errs because an operand does; where none does, the operator is the reason.
+        # An operator errs because an operand does. If no operand errs, the operator is the reason.
         reasons = {reason for operand in asked if (reason := operand(solution, absent)) is not None}
         if not reasons or Reason.OTHER in reasons:
             return Reason.OTHER
@@ -101,7 +102,7 @@ Iterations = Sequence[Sequence[Solution]]
 
 
 class EarlyError(ExpressionError):
-    """An aggregate has no value only because PREV has no such iteration, in any iteration."""
+    """An aggregate has no value, in any iteration, only because PREV has no such iteration."""
 
 
 class AggregateSummary:
@@ -158,14 +159,16 @@ class AggregateSummary:
         return aggregate_ids(self.node, found, of_loop or not reasons, self._dictionary)
 
     def _reason(self, solution: Solution, absent: frozenset[str]) -> Reason:
-        """Why the argument has no value. Raises ``ExpressionError`` if the aggregate has none therefore."""
+        """Return why the argument has no value. Raises ``ExpressionError`` if the aggregate has none for that
+        reason.
+        """
         reason = self._why(solution, absent)
         if reason is None or reason is Reason.OTHER:
             raise ExpressionError(f"{self.node.name} of an expression that is an error in an iteration")
         return reason
 
     def _before(self, iterations: Iterations, number: int) -> tuple[dict[str, int], frozenset[str]]:
-        """The values of PREV in an iteration, and the names of those without an iteration."""
+        """Return the values of PREV in an iteration, and the names of the PREVs without one."""
         if not self._previous:
             return {}, frozenset()
         found, absent = {}, set()
@@ -190,13 +193,13 @@ class AggregateSummary:
 
 
 def last_of(solutions: Sequence[Solution], name: str, dictionary: Dictionary) -> int | None:
-    """Return what PREV takes of an iteration: the last value in the order of ORDER BY, None without any."""
+    """Return the value of PREV in an iteration: the last in the order of ORDER BY, None without any."""
     values = in_order((solution.get(name) for solution in solutions), dictionary)
     return values[-1] if values else None
 
 
 def in_order(ids: Iterable[int | None], dictionary: Dictionary) -> list[int]:
-    """Ids of terms in the order of ORDER BY, without None."""
+    """Return ids of terms in the order of ORDER BY, without None."""
     bound = [identifier for identifier in ids if identifier is not None]
     if len(bound) < 2:
         return bound
@@ -206,8 +209,8 @@ def in_order(ids: Iterable[int | None], dictionary: Dictionary) -> list[int]:
 def aggregate_ids(node: Aggregate, ids: Sequence[int], complete: bool, dictionary: Dictionary) -> int:
     """Return the id of an aggregate over its argument's values.
 
-    ``complete`` is False if the argument had none in some solution: then only COUNT, SAMPLE, FIRST and LAST
-    have one. Raises ``ExpressionError`` where there is no value.
+    ``complete`` is False if the argument had no value in some solution: then only COUNT, SAMPLE, FIRST and
+    LAST have a value. Raises ``ExpressionError`` where there is no value.
     """
     if node.distinct:
         ids = list(dict.fromkeys(ids))

@@ -41,7 +41,7 @@ from spaseq.terms.values import (
 
 
 def _source(value: Value) -> str | None:
-    """The text that a cast reads; None if it converts the value instead."""
+    """Return the text that a cast reads; None if it converts the value instead."""
     if value.kind in (LANG, IRI, BLANK):
         raise ExpressionError(f"{value} cannot be cast")
     return value.text.strip(" \t\r\n") if value.kind == STRING else None
@@ -69,7 +69,7 @@ def _to_boolean(value: Value) -> Value:
     if (text := _source(value)) is not None:
         return _read(BOOLEAN, parse_boolean, text)
     if value.kind > BOOLEAN:
-        raise ExpressionError(f"{value} is no boolean")
+        raise ExpressionError(f"{value} cannot be cast to a boolean")
     return boolean(bool(value.data == value.data and value.data != 0))
 
 
@@ -77,7 +77,7 @@ def _to_integer(value: Value) -> Value:
     if (text := _source(value)) is not None:
         return _read(INTEGER, parse_integer, text)
     if value.kind > BOOLEAN or not math.isfinite(value.data):
-        raise ExpressionError(f"{value} is no integer")
+        raise ExpressionError(f"{value} cannot be cast to an integer")
     return Value(INTEGER, int(value.data))
 
 
@@ -85,9 +85,9 @@ def _to_decimal(value: Value) -> Value:
     if (text := _source(value)) is not None:
         return _read(DECIMAL, parse_decimal, text)
     if value.kind > BOOLEAN or (value.kind in (FLOAT, DOUBLE) and not math.isfinite(value.data)):
-        raise ExpressionError(f"{value} is no decimal")
+        raise ExpressionError(f"{value} cannot be cast to a decimal")
     if value.kind in (FLOAT, DOUBLE):
-        # 0.1, not all of its binary digits.
+        # Decimal 0.1, not all digits of the binary double.
         return Value(DECIMAL, unsigned_zero(shortest(value.kind, value.data)))
     return Value(DECIMAL, Decimal(value.data))
 
@@ -99,7 +99,7 @@ def _to_floating(kind: int) -> Function:
         if (text := _source(value)) is not None:
             return _read(kind, parser, text)
         if value.kind > BOOLEAN:
-            raise ExpressionError(f"{value} is no number")
+            raise ExpressionError(f"{value} cannot be cast to a number")
         if value.kind in (FLOAT, DOUBLE):
             text = {math.inf: "INF", -math.inf: "-INF"}.get(value.data, repr(value.data))
         else:
@@ -113,13 +113,13 @@ def _to_datetime(value: Value) -> Value:
     if (text := _source(value)) is not None:
         moment = parse_datetime(text)
         if moment is None:
-            raise ExpressionError(f"{text!r} is no dateTime")
+            raise ExpressionError(f"{text!r} cannot be cast to a dateTime")
         return Value(DATETIME, moment, Literal(text, datatype=DATETIME_TYPE))
     if value.kind == DATETIME:
         return value
     if value.kind == DATE:
         return delegated(f"<{DATETIME_TYPE.value}>({{}})", value)
-    raise ExpressionError(f"{value} is no dateTime")
+    raise ExpressionError(f"{value} cannot be cast to a dateTime")
 
 
 def _other_cast(name: str) -> Function:

@@ -51,7 +51,9 @@ class VectorizedCalls:
         return None
 
     def extended(self, solutions: Solutions, context: Solution) -> Solutions:
-        """The solutions with the columns of the calls. ``context`` binds variables that have no column."""
+        """Return the solutions with the columns of the calls. ``context`` binds variables that have no
+        column.
+        """
         for name, column in self._columns:
             solutions = solutions.extend(name, column(solutions, context))
         return solutions
@@ -70,7 +72,7 @@ class ColumnValue:
         self._spending = dictionary.spending
 
     def __call__(self, solutions: Solutions, context: Solution) -> Ids:
-        """The ids of all rows. ``context`` binds variables that have no column."""
+        """Return the ids of all rows. ``context`` binds variables that have no column."""
         solutions = self._calls.extended(solutions, context)
         match self._rest:
             case Var(name) if name in solutions.columns:
@@ -114,7 +116,7 @@ class _CallColumn:
 
 
 def value_or_unbound(evaluate: Callable[[Solution], int]) -> Callable[[Solution], int]:
-    """The same with UNBOUND instead of an error."""
+    """Return the same with UNBOUND instead of an error."""
 
     def value(solution: Solution) -> int:
         try:
@@ -134,7 +136,7 @@ class ColumnFilter:
     def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
         self._calls = VectorizedCalls(expression, dictionary)
-        #: The variables that it asks for.
+        #: The variables that the filter mentions.
         self.names = tuple(sorted(mentioned(expression)))
         self._expression = expression = self._calls.rest
         self._names = sorted(mentioned(expression))
@@ -146,7 +148,7 @@ class ColumnFilter:
 
     @cached_property
     def _test(self) -> Callable[[Solution], bool]:
-        """What tests a row: of a comparison that numbers decide no row is."""
+        """The test of one row. A comparison that doubles decide for all rows never needs it."""
         return compile_filter(self._expression, self._dictionary)
 
     def _operand(self, expression: Var | Constant) -> str | int:
@@ -155,7 +157,7 @@ class ColumnFilter:
         return self._dictionary.pin(expression.term)
 
     def __call__(self, solutions: Solutions, context: Solution) -> Mask:
-        """Which rows to keep. ``context`` binds variables that have no column."""
+        """Return which rows to keep. ``context`` binds variables that have no column."""
         solutions = self._calls.extended(solutions, context)
         if self._comparison is None:
             return self._one_by_one(solutions, context)
@@ -165,7 +167,7 @@ class ColumnFilter:
         if k.compare(k.SYMBOLS.index(symbol), left, right, *self._dictionary.by_id(), all_decided):
             return all_decided
         keep, decided = self._compare(symbol, left, right)
-        if len(keep) != len(solutions):  # of two values, whatever the row
+        if len(keep) != len(solutions):  # both sides are one value: the same for all rows
             keep, decided = (np.repeat(one, len(solutions)) for one in (keep, decided))
         if not decided.all():
             rest = np.flatnonzero(~decided)
@@ -180,11 +182,11 @@ class ColumnFilter:
         return np.array([operand], dtype=np.int64)
 
     def _compare(self, symbol: str, left: Ids, right: Ids) -> tuple[Mask, Mask]:
-        """The comparison by doubles, and the rows for which that is the exact answer.
+        """Compare by doubles; return the result, and the rows for which it is exact.
 
         Doubles compare as XPath compares them with anything. Integers and decimals keep their order when
-        rounded to doubles, so different doubles decide; equal ones do not, unless they are of one term. One
-        operand of one value stands for as many as the other has.
+        rounded to doubles, so different doubles decide; equal ones do not, unless both are the same term. An
+        operand of one value is repeated to the length of the other.
         """
         x, x_rank = self._dictionary.numbers(left)
         y, y_rank = self._dictionary.numbers(right)

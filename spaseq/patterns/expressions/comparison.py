@@ -43,7 +43,7 @@ from spaseq.terms.values import (
 # Arguments are written into ``SELECT (f(…) AS ?r) {}``, asked of an empty store. Answers are kept for
 # the short terms asked last, since events repeat them.
 
-#: Up to so many characters of arguments their answer is kept: REPLACE makes at most some 4,000 of them.
+#: Answers are kept for arguments of up to this many characters. (REPLACE makes at most some 4,000 of them.)
 _BRIEF: Final = 128
 
 
@@ -75,7 +75,7 @@ def _kept(template: str, arguments: _Arguments) -> NamedNode | BlankNode | Liter
 
 
 def delegated(template: str, *arguments: Value) -> Value:
-    """The value of an expression over values, which stand in ``template`` as ``{}``.
+    """Return the value of an expression over values, which stand in ``template`` as ``{}``.
 
     Raises ``ExpressionError`` where SPARQL has an error.
 
@@ -105,7 +105,7 @@ Comparison = Callable[[Value, Value], bool]
 _FOURTEEN_HOURS: Final = 14 * 3600
 _DIVISION_DIGITS: Final = 18
 
-#: Numbers of so many digits are multiplied in no time, and have no length to speak of.
+#: Numbers of up to this many digits are multiplied without a check of the result's length.
 _SHORT_DIGITS: Final = 100
 _SHORT: Final = 10**_SHORT_DIGITS
 #: The size of a decimal of few digits.
@@ -114,7 +114,7 @@ _DIGITS_A_BIT: Final = math.log10(2)
 
 
 def double(number: Any) -> float:
-    """An integer or decimal as the nearest double; infinite beyond them."""
+    """Return an integer or decimal as the nearest double; infinite beyond them."""
     try:
         return float(number)
     except OverflowError:
@@ -126,7 +126,7 @@ def _decimal(number: int | Decimal) -> Decimal:
 
 
 def promote(a: Value, b: Value) -> tuple[int, Any, Any]:
-    """Two numbers as numbers of one kind: integer, decimal, float, double, the greater of the two."""
+    """Return two numbers as numbers of one kind: integer, decimal, float, double, the greater of the two."""
     kind, x, y = max(a.kind, b.kind), a.data, b.data
     if a.kind != b.kind and kind > INTEGER:
         if kind == DECIMAL:
@@ -145,7 +145,7 @@ def _moments(a: Moment, b: Moment) -> tuple[Any, Any]:
 
 
 def _ordered(a: Value, b: Value) -> tuple[Any, Any]:
-    """Python objects that compare as ``a`` and ``b`` do."""
+    """Return Python objects that compare as ``a`` and ``b`` do."""
     if a.kind <= DOUBLE and b.kind <= DOUBLE:
         return promote(a, b)[1:]
     if a.kind == b.kind:
@@ -157,7 +157,7 @@ def _ordered(a: Value, b: Value) -> tuple[Any, Any]:
 
 
 def equal(a: Value, b: Value) -> bool:
-    """``a = b``. Literals whose value is not known are equal only as terms; else that is an error."""
+    """Return ``a = b``. Literals of unknown value are equal only as terms; otherwise it is an error."""
     first, second = a.kind, b.kind
     if first <= DOUBLE and second <= DOUBLE:
         _, x, y = promote(a, b)
@@ -216,7 +216,7 @@ COMPARISONS: Final[dict[str, Comparison]] = {
 
 
 def truth(value: Value) -> bool:
-    """The effective boolean value (SPARQL 1.1, 17.2.2)."""
+    """Return the effective boolean value (SPARQL 1.1, 17.2.2)."""
     kind = value.kind
     if kind == BOOLEAN:
         return bool(value.data)
@@ -230,7 +230,7 @@ def truth(value: Value) -> bool:
 
 
 def _is_number_or_boolean(value: Value) -> bool:
-    # Of the ill-typed ones only dates, times and durations are not.
+    # All ill-typed literals are false here, except dates, times and durations.
     name = value.term.datatype.value  # type: ignore[union-attr]  # an ill-typed value is a literal
     return not ("date" in name or "time" in name.lower() or "uration" in name or "#g" in name)
 
@@ -249,7 +249,7 @@ def arithmetic(symbol: str, a: Value, b: Value) -> Value:
             if a.kind == TEMPORAL and b.kind in (DATETIME, DATE):
                 a, b = b, a
             if a.kind in (DATETIME, DATE) and b.kind == TEMPORAL:
-                # Oxigraph knows how to subtract durations of moments, and not how to add them.
+                # Oxigraph subtracts durations from moments but does not add them.
                 return delegated("{} - {}", a, _opposite(b))
         if {a.kind, b.kind} & {DATETIME, DATE, TEMPORAL}:
             return delegated(f"{{}} {symbol} {{}}", a, b)
@@ -264,7 +264,7 @@ def arithmetic(symbol: str, a: Value, b: Value) -> Value:
 
 
 def is_short(number: Value) -> bool:
-    """Whether an integer or decimal is one of which nothing becomes too long at once."""
+    """Return whether an integer or decimal is so short that one operation cannot make it too long."""
     data = number.data
     if number.kind == INTEGER:
         return bool(-_SHORT < data < _SHORT)
@@ -272,7 +272,7 @@ def is_short(number: Value) -> bool:
 
 
 def digits_of(symbol: str, a: Value, b: Value) -> int:
-    """About how many digits ``a + b`` and so on has, of integers and decimals; no fewer than it has."""
+    """Return an upper bound of the digits of ``a + b`` and so on, for integers and decimals."""
     (whole, fraction), (other_whole, other_fraction) = _digits(a), _digits(b)
     if symbol == "*":
         return whole + other_whole + fraction + other_fraction
@@ -282,7 +282,7 @@ def digits_of(symbol: str, a: Value, b: Value) -> int:
 
 
 def _digits(number: Value) -> tuple[int, int]:
-    """How many digits a number has before and after its point, or a few more."""
+    """Return upper bounds of the digits of a number before and after its point."""
     if number.kind == INTEGER:
         return math.ceil(number.data.bit_length() * _DIGITS_A_BIT) + 1, 0
     _, digits, exponent = number.data.as_tuple()
@@ -324,7 +324,7 @@ def _ratio(x: float, y: float) -> float:
 
 
 def sort_key(value: Value | None) -> tuple[Any, ...]:
-    """A key for ORDER BY, MIN and MAX (SPARQL 1.1, 15.1): unbound, blank nodes, IRIs, literals.
+    """Return a key for ORDER BY, MIN and MAX (SPARQL 1.1, 15.1): unbound, blank nodes, IRIs, literals.
 
     A total order: numbers by value, then other kinds of literals, each by value where there is one.
     """

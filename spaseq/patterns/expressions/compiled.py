@@ -53,7 +53,7 @@ __all__ = ["ExistsCallback", "ExpressionError", "Solution", "compile_filter", "c
 Solution = Mapping[str, int]
 ExistsCallback = Callable[[Group, Solution], bool]
 
-#: A name in solutions that no variable has: of what tells their labelled blank nodes from those of others.
+#: A key in solutions that no variable has: the seed that keeps labelled blank nodes of solutions apart.
 SEED: Final = " seed"
 
 #: Functions named by IRIs.
@@ -67,10 +67,10 @@ _Result = TypeVar("_Result")
 def compile_value(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution], int]:
-    """A function from a solution to the id of the expression's value.
+    """Return a function from a solution to the id of the expression's value.
 
-    It raises ``ExpressionError`` where SPARQL has an error. ``exists`` decides EXISTS; an expression
-    that has one cannot be compiled without it (ValueError), nor can an aggregate or PREV.
+    It raises ``ExpressionError`` where SPARQL has an error. ``exists`` decides EXISTS; an expression that has
+    one cannot be compiled without it (ValueError), nor can an aggregate or PREV.
     """
     if isinstance(expression, Var):
         return _variable_id(expression.name)
@@ -81,7 +81,7 @@ def compile_value(
 def compile_filter(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution], bool]:
-    """A function from a solution to the expression's effective boolean value; an error is False.
+    """Return a function from a solution to the expression's effective boolean value; an error is False.
 
     >>> from pyoxigraph import Literal
     >>> d = Dictionary()
@@ -108,7 +108,7 @@ def compile_test(
 
 
 def _seeded(evaluate: Callable[[Solution], _Result], expression: Expression) -> Callable[[Solution], _Result]:
-    """The same with a seed for the solution, if equal labels are to be one blank node."""
+    """Give each solution a seed, if equal labels in it are to be one blank node."""
     if labels(expression) < 2:
         return evaluate
     return lambda solution: evaluate(solution if SEED in solution else {**solution, SEED: new_seed()})
@@ -179,7 +179,7 @@ class _ExpressionCompiler:
         if not isinstance(left, Var) or not isinstance(right, Var | Constant):
             first, second = self.value(left), self.value(right)
             return lambda solution: compare(first(solution), second(solution))
-        # The comparisons that filters between events consist of: with as few calls as can be.
+        # Filters between events are mostly such comparisons: as few calls as possible.
         name, decoded, numeric = left.name, self._dictionary.value, NUMERIC[operator]
         if isinstance(right, Constant):
             constant = decode(right.term)
@@ -268,7 +268,9 @@ class _ExpressionCompiler:
     def _bounded(
         self, function: Callable[..., Value], length: Callable[..., int] | None
     ) -> Callable[..., Value]:
-        """A function that makes a text; its ``length`` is compared with the limit before it is made."""
+        """Return a function that makes a text. The limit is compared with ``length`` before the
+        text is made.
+        """
         if length is None:
             return function
         check, least = self._dictionary.limits.check_text, length
@@ -287,7 +289,9 @@ class _ExpressionCompiler:
         return found
 
     def _arithmetic(self, operator: str, first: _Evaluate, second: _Evaluate) -> _Evaluate:
-        """``first + second`` and so on; of long numbers it is told how long the result may be."""
+        """Return ``first + second`` and so on. For long numbers, the length of the result is limited
+        beforehand.
+        """
         check = self._dictionary.limits.check_text
 
         def compute(solution: Solution) -> Value:

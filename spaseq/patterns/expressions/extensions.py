@@ -65,7 +65,7 @@ _QUDT: Final = "http://qudt.org/vocab/unit/"
 _MEAN_RADIUS: Final = 6_371_008.7714
 _DEGREE: Final = _MEAN_RADIUS * math.pi / 180
 
-#: Metres in a unit of length. An angle is that of the distance on the Earth's mean radius.
+#: Metres per unit of length. An angle stands for the distance on a sphere of the Earth's mean radius.
 UNITS: Final[dict[str, float]] = {
     _UOM + "metre": 1.0,
     _UOM + "kilometre": 1000.0,
@@ -81,7 +81,7 @@ UNITS: Final[dict[str, float]] = {
     _QUDT + "RAD": _MEAN_RADIUS,
 }
 
-#: Up to so many characters a geometry that is read is kept.
+#: Parsed geometries of up to this many characters are cached.
 _SHORT: Final = 128
 
 _WKT: Final = "http://www.opengis.net/ont/geosparql#wktLiteral"
@@ -93,7 +93,7 @@ _POINT: Final = re.compile(
 
 
 def number(value: Value) -> float:
-    """A number as the double nearest to it."""
+    """Return a number as the double nearest to it."""
     if value.kind > DOUBLE:
         raise ExpressionError(f"{value} is not a number")
     return double(value.data)
@@ -136,7 +136,7 @@ def _read(text: str) -> tuple[float, float] | None:
 
 
 def metres(unit: Value) -> float:
-    """How many metres a unit has, named by an IRI or an ``xsd:anyURI``."""
+    """Return the metres of a unit, which is named by an IRI or an ``xsd:anyURI``."""
     is_name = unit.kind == IRI or (unit.kind == UNKNOWN and _datatype(unit) == XSD + "anyURI")
     found = UNITS.get(unit.text) if is_name else None
     if found is None:
@@ -162,10 +162,10 @@ EXTENSIONS: Final[dict[str, Function]] = {
 
 # Functions that the user registered, here or with rdflib, called on typed values and on columns of ids.
 
-#: Kinds of values whose data are passed as they are: int, Decimal, float, bool, str.
+#: Kinds of values that are passed as Python values: int, Decimal, float, bool, str.
 _PLAIN: Final = frozenset({INTEGER, DECIMAL, DOUBLE, BOOLEAN, STRING})
 
-#: What the elements of an argument of a vectorized function are, as the types of arrays.
+#: The array types of an argument of a vectorized function, by kind.
 _TYPES: Final = (np.float64, np.bool_, np.object_)
 _NUMBER, _BOOLEAN, _OBJECT = range(len(_TYPES))
 
@@ -173,14 +173,14 @@ Array = npt.NDArray[Any]
 
 
 class _Column(NamedTuple):
-    """An argument of many calls: of each its kind, and its value as a number or as an object."""
+    """An argument of many calls: the kind of each, and its value as a number or as an object."""
 
     kinds: npt.NDArray[np.int8]
     numbers: npt.NDArray[np.float64]
     objects: npt.NDArray[np.object_] | None
 
     def array(self, rows: Ids, kind: int) -> Array:
-        """What a function gets of these rows, which are of one kind."""
+        """Return the argument's values in these rows, which are of one kind, as the function gets them."""
         if kind == _NUMBER or self.objects is None:
             return self.numbers[rows]
         return self.objects[rows].astype(_TYPES[kind])
@@ -221,7 +221,7 @@ class OwnCall:
         arguments = [self._column(ids) for ids in columns]
         kinds = np.array([argument.kinds for argument in arguments])
         found = np.full(size, UNBOUND, dtype=np.int64)
-        # A function gets the same of a solution, whatever the others of its batch are.
+        # Rows of equal kinds are called together, so that a solution's arguments do not depend on its batch.
         for together in np.unique(kinds, axis=1).T:
             rows = np.flatnonzero((kinds == together[:, None]).all(axis=0))
             arrays = [
@@ -233,7 +233,9 @@ class OwnCall:
         return found
 
     def _called(self, arrays: Sequence[Array], size: int, begin: int = 0) -> Iterator[tuple[int, Array]]:
-        """What the function gives, and for which row it begins; where it fails, what it gives for halves."""
+        """Yield what the function returns, each with the first row it is for. If it fails, halves
+        are tried.
+        """
         try:
             answers = _answers(self._function.call(*arrays), size)
         except Exception as error:
@@ -262,7 +264,7 @@ class OwnCall:
         return _Column(kinds, numbers, objects)
 
     def _interned(self, answers: Array) -> Ids:
-        """The ids of what the function gave."""
+        """Return the ids of what the function gave."""
         match answers.dtype.kind:
             case "f":
                 return self._dictionary.intern_doubles(answers.astype(np.float64))
@@ -279,7 +281,7 @@ class OwnCall:
             return UNBOUND
 
     def _value(self, answer: Any) -> Value:
-        """The typed value of what a function gave; None has none."""
+        """Return the typed value of the function's answer; None has none."""
         if answer is None:
             raise ExpressionError(f"<{self._iri}> returned None")
         try:
@@ -288,7 +290,7 @@ class OwnCall:
             raise
         except Exception as error:
             self._failed(error)
-            raise ExpressionError(f"<{self._iri}> returned what is no term") from error
+            raise ExpressionError(f"<{self._iri}> returned a value that is not an RDF term") from error
 
     def _failed(self, error: Exception) -> None:
         failed = self._dictionary.failed_calls
@@ -301,7 +303,9 @@ class OwnCall:
 
 
 def _answers(answers: Any, size: int) -> Array:
-    """What a vectorized function returned, as an array. Raises ValueError for one of another length."""
+    """Return what a vectorized function returned, as an array. Raises ValueError for one of
+    another length.
+    """
     array = answers if isinstance(answers, np.ndarray) else np.asarray(answers, dtype=_type_of(answers))
     if array.shape != (size,):
         raise ValueError(
@@ -315,7 +319,7 @@ def _type_of(answers: Any) -> type[np.object_] | None:
 
 
 def _argument(value: Value) -> tuple[int, Any]:
-    """What a vectorized function gets of a value, and its kind."""
+    """Return a value as a vectorized function gets it, and its kind."""
     if value.kind <= DOUBLE:
         try:
             return _NUMBER, float(value.data)

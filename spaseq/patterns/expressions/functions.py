@@ -1,7 +1,7 @@
 """SPARQL's built-in functions (SPARQL 1.1, 17.4), on typed values.
 
-Each is a function of ``Value``s that raises ``ExpressionError`` where SPARQL has an error. What only
-dates, hashes and regular expressions need is left to Oxigraph (``delegated``).
+Each is a function of ``Value``s that raises ``ExpressionError`` where SPARQL has an error. Dates, hashes and
+regular expressions are delegated to Oxigraph (``delegated``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _string(text: str) -> Value:
 
 
 def _characters(value: Value) -> str:
-    """The text of a string literal, with or without a language."""
+    """Return the text of a string literal, with or without a language."""
     if value.kind not in (STRING, LANG):
         raise ExpressionError(f"{value} is not a string")
     return str(value.data)
@@ -79,7 +79,10 @@ def _literal(value: Value) -> Literal:
 
 
 def _compatible(a: Value, b: Value) -> tuple[str, str]:
-    """SPARQL 1.1, 17.4.3.1.2: the second is simple, or of the language of the first."""
+    """Return the texts of two compatible arguments (SPARQL 1.1, 17.4.3.1.2).
+
+    The second is a simple literal, or has the language of the first.
+    """
     texts = _characters(a), _characters(b)
     if b.kind == LANG and _language(a) != _language(b):
         raise ExpressionError(f"{a} and {b} are of different languages")
@@ -111,12 +114,12 @@ def _iri(value: Value, base: Value | None = None) -> Value:
 
 
 def new_seed() -> int:
-    """What tells the blank nodes of one solution from those of all others."""
+    """Return a number that tells the blank nodes of one solution from those of all other solutions."""
     return uuid.uuid4().int
 
 
 def labelled_node(label: Value, seed: int) -> Value:
-    """Return the blank node of a label in the solution of a seed: always the same."""
+    """Return the blank node of a label and a seed: always the same."""
     text = f"{seed} {_simple(label)}".encode(errors="surrogatepass")
     return decode(BlankNode(f"b{hashlib.blake2b(text, digest_size=16).hexdigest()}"))
 
@@ -229,7 +232,7 @@ def _to_integral(value: Value, rounding: str, shift: Decimal = Decimal(0)) -> Va
 
 
 def _round(value: Value) -> Value:
-    """To the nearest integer, and of two the one nearer to positive infinity."""
+    """Round to the nearest integer; a tie rounds towards positive infinity."""
     return _to_integral(value, ROUND_FLOOR, Decimal("0.5"))
 
 
@@ -245,7 +248,7 @@ def _delegated_by_name(name: str) -> Function:
     return lambda value: delegated(template, value)
 
 
-#: Functions whose arguments must all have a value, by name.
+#: Functions that need a value for each argument, by name.
 FUNCTIONS: Final[dict[str, Function]] = {
     "STR": _str,
     "LANG": lambda value: _string(_literal(value).language or ""),
@@ -292,20 +295,20 @@ FUNCTIONS: Final[dict[str, Function]] = {
     },
 }
 
-# How long the text is that a function of SPARQL makes, told before it is made.
+# The length of the text that a function of SPARQL makes, computed before the text is made.
 
-#: What a replacement takes from the match, as Rust's regex reads it: ``$1``, ``${name}``; ``$$`` is a sign.
+#: A reference in a replacement, as Rust's regex reads it: ``$1``, ``${name}``; ``$$`` is a dollar sign.
 _REFERENCE: Final = re.compile(r"\$(?:[0-9A-Za-z_]+|\{[^}]*\}|\$)")
 
-#: So many different references are looked at one by one; of more it is said how long they may be at most.
+#: Up to this many distinct references are measured one by one; for more, an upper bound is used.
 _REFERENCES: Final = 10
 
-#: The bytes that ENCODE_FOR_URI keeps as they are; it writes three for each other.
+#: The bytes that ENCODE_FOR_URI keeps; each other byte becomes three.
 _KEPT: Final = bytes(code for code in range(128) if quote(chr(code), safe="") == chr(code))
 
 
 def _length(value: Value) -> int:
-    """The characters of a text; 0 for what no function of texts takes."""
+    """Return the characters of a text; 0 for values that no text function takes."""
     return len(value.data) if isinstance(value.data, str) else 0
 
 
@@ -329,14 +332,16 @@ def _cased(change: Callable[[str], str]) -> Callable[[Value], int]:
 
 
 def replaced_at_most(text: Value, pattern: Value, replacement: Value, *flags: Value) -> int:
-    """No fewer characters than REPLACE makes: a match at each place, all of it where the text has ``$``."""
+    """Return an upper bound of the characters that REPLACE makes: a match at each place, ``$`` takes all of
+    it.
+    """
     del pattern, flags
     size, by = _length(text), _length(replacement)
     return size + (size + 1) * by + size * str(replacement.data).count("$")
 
 
 def replaced(text: Value, pattern: Value, replacement: Value, *flags: Value) -> int:
-    """How many characters REPLACE makes: asked by replacements that are short."""
+    """Return the number of characters that REPLACE makes, from calls with short replacements."""
     if not isinstance(replacement.data, str):
         return 0
 
@@ -355,7 +360,7 @@ def replaced(text: Value, pattern: Value, replacement: Value, *flags: Value) -> 
     return left + matches * written + taken
 
 
-#: Functions whose text may be longer than each of those it is made of.
+#: Functions that may make a text longer than each argument.
 LENGTHS: Final[dict[str, Callable[..., int]]] = {
     "CONCAT": _sum,
     "ENCODE_FOR_URI": _encoded,

@@ -1,4 +1,4 @@
-"""What both routes ask about expressions and patterns."""
+"""Properties of expressions and patterns that both routes use: EXISTS, volatile calls, paths of no step."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
 
 
 def exists_in(expression: Expression) -> list[Exists]:
-    """The EXISTS of an expression, those in their own patterns aside."""
+    """Return the EXISTS of an expression, without those nested in their patterns."""
     return [inner for inner in walk(expression) if isinstance(inner, Exists)]
 
 
 def labels(expression: Expression) -> int:
-    """How many calls of ``BNODE(label)`` it has: in one solution, equal labels are one node."""
+    """Return how many calls of ``BNODE(label)`` there are. In one solution, equal labels are one node."""
     return sum(isinstance(i, Call) and i.name == "BNODE" and bool(i.arguments) for i in walk(expression))
 
 
 def is_volatile(part: Expression) -> bool:
-    """Whether two calls of a function may differ, those of its arguments aside."""
+    """Return whether two calls of a function may differ, apart from its arguments."""
     match part:
         case Call(name):
             return name in VOLATILE
@@ -56,12 +56,12 @@ def is_volatile(part: Expression) -> bool:
 
 
 def volatile(expression: Expression) -> bool:
-    """Whether two evaluations on the same solution may differ."""
+    """Return whether two evaluations on the same solution may differ."""
     return any(map(is_volatile, walk(expression)))
 
 
 def children(pattern: Pattern) -> Iterator[Pattern]:
-    """The patterns that stand directly in a pattern, also in the EXISTS of its expressions."""
+    """Yield the direct children of a pattern, also in the EXISTS of its expressions."""
     match pattern:
         case Group(parts) | Union(parts):
             yield from parts
@@ -74,14 +74,16 @@ def children(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def patterns(pattern: Pattern) -> Iterator[Pattern]:
-    """A pattern and all those in it."""
+    """Yield a pattern and all patterns in it."""
     yield pattern
     for child in children(pattern):
         yield from patterns(child)
 
 
 def only_joins(group: Group) -> bool:
-    """Whether a group is nothing but triples, so that replacing variables in it is a join with them."""
+    """Return whether a group is nothing but triples, so that replacing variables in it is a join
+    with them.
+    """
     return all(
         isinstance(element, Triples) or (isinstance(element, Group) and only_joins(element))
         for element in group.elements
@@ -89,7 +91,7 @@ def only_joins(group: Group) -> bool:
 
 
 def expressions(pattern: Pattern) -> Iterator[Expression]:
-    """The expressions of FILTER and BIND in a pattern, and in the subqueries and EXISTS inside it."""
+    """Yield the expressions of FILTER and BIND in a pattern, and in the subqueries and EXISTS inside it."""
     for inner in patterns(pattern):
         match inner:
             case Filter(expression) | Bind(expression):
@@ -102,14 +104,14 @@ def expressions(pattern: Pattern) -> Iterator[Expression]:
 
 
 def matching_calls(query: Query) -> Iterator[Call | FunctionCall]:
-    """The calls in a query on which it hangs what matches: those in its patterns and FILTERs."""
+    """Yield the calls in a query that decide what matches: in its patterns and FILTERs."""
     asked = [part.condition for part in query.filters]
     asked += [part for gpm in query.gpms for part in expressions(gpm.pattern)]
     yield from _calls(asked)
 
 
 def own_calls(query: Query) -> Iterator[FunctionCall]:
-    """The calls in a query of functions that the user registered."""
+    """Yield the calls in a query of functions that the user registered."""
     modifiers = query.modifiers
     asked = [*modifiers.having, *(condition.expression for condition in modifiers.group_by)]
     asked += [condition.expression for condition in modifiers.order_by]
@@ -125,7 +127,7 @@ def _calls(asked: Iterable[Expression]) -> Iterator[Call | FunctionCall]:
 
 
 def takes_no_step(path: Path) -> bool:
-    """Whether a path may lead from a node to itself without a triple."""
+    """Return whether a path may lead from a node to itself without a triple."""
     match path:
         case PathRepeat(inner, minimum):
             return minimum == 0 or takes_no_step(inner)
@@ -140,10 +142,10 @@ def takes_no_step(path: Path) -> bool:
 
 
 def simplified(path: Path) -> Path:
-    """An equal path without closures right within closures, whose cost multiplies: ``(p*)*`` is ``p*``.
+    """Return an equal path without closures directly in closures (their costs multiply): ``(p*)*`` is ``p*``.
 
     The star normal form of regular expressions (Brüggemann-Klein, 1993). A closure has each of its pairs
-    once, however many ways there are.
+    once, however many walks there are.
 
     >>> from pyoxigraph import NamedNode
     >>> simplified(PathRepeat(PathRepeat(NamedNode("urn:p"), 0, None), 1, None))
@@ -169,7 +171,7 @@ def simplified(path: Path) -> Path:
 
 
 def _once(path: Path) -> Path:
-    """What may stand in a closure for a path, since the closure repeats it and may leave it out."""
+    """Return a path that may replace another inside a closure, which repeats it and may leave it out."""
     match path:
         case PathRepeat(inner):
             return _once(inner)

@@ -132,31 +132,31 @@ NO_CONTEXT: Final[Solution] = MappingProxyType({})
 
 
 class Knowledge(Protocol):
-    """What this route asks of the background knowledge base."""
+    """What this route needs of the background knowledge base."""
 
     @property
     def version(self) -> int:
-        """Another number whenever the graphs have changed."""
+        """A number that is different whenever the graphs have changed."""
 
     def solutions(self, graph: Graph, dictionary: Dictionary, context: Solution) -> Solutions:
-        """The solutions of a GRAPH pattern in which ``context`` replaces variables."""
+        """Return the solutions of a GRAPH pattern in which ``context`` replaces variables."""
 
 
 class Route(Protocol):
-    """A pattern that is ready to be evaluated, whichever way."""
+    """A pattern that is ready to be evaluated on one of the routes."""
 
     def evaluate(self, batch: EventBatch, context: Solution, initial: Solutions = UNIT) -> Solutions:
-        """The solutions of every event, or None as their event if they are the same in all.
+        """Return the solutions of every event, with None as their event if they are the same in all.
 
-        ``context`` replaces variables throughout, as EXISTS does; they get no column. ``initial``
-        holds one row per event, whose variables are visible everywhere but in subqueries.
+        ``context`` replaces variables throughout, as EXISTS does; these get no column. ``initial`` holds one
+        row per event; its variables are visible everywhere except in subqueries.
         """
 
 
 def covers(pattern: Pattern, *, is_few: bool = False) -> str | None:
-    """None if this route evaluates the pattern, else what it has that needs the general one.
+    """Return None if this route evaluates the pattern, else what in it needs the general route.
 
-    ``is_few``: of a few events at a time, whose paths are all walked.
+    ``is_few``: a few events at a time are evaluated, and all paths are walked.
     """
     if sum(1 for expression in expressions(pattern) if labels(expression)) > 1:
         return "BNODE of a label in several expressions"
@@ -218,21 +218,21 @@ class Spectra:
         return _Evaluation(self, batch, views, context, initial).group(self.pattern).project(names)
 
     def inner(self, pattern: Group) -> Spectra:
-        """The pattern of an EXISTS, made ready once."""
+        """Return the pattern of an EXISTS, made ready once."""
         found = self._inner.get(pattern)
         if found is None:
             found = self._inner[pattern] = Spectra(pattern, self.dictionary, self.kb)
         return found
 
     def filter(self, expression: Expression) -> ColumnFilter:
-        """A filter without EXISTS, compiled once."""
+        """Return a filter without EXISTS, compiled once."""
         found = self._filters.get(expression)
         if found is None:
             found = self._filters[expression] = ColumnFilter(expression, self.dictionary)
         return found
 
     def value(self, expression: Expression) -> ColumnValue:
-        """What BIND computes without EXISTS, compiled once."""
+        """Return what BIND computes without EXISTS, compiled once."""
         found = self._values.get(expression)
         if found is None:
             found = self._values[expression] = ColumnValue(expression, self.dictionary)
@@ -240,9 +240,9 @@ class Spectra:
 
 
 def _lone(pattern: Group) -> tuple[str, Path, str, Sequence[Expression]] | None:
-    """The only triple pattern of a pattern, and its filters, if it is two variables and these; else None.
+    """Return the parts of a pattern that is one triple pattern of two variables, with filters; else None.
 
-    Most GPMs are: their solutions are the view.
+    Most GPMs are such: their solutions are the view.
     """
     match pattern.elements:
         case (Triples((TriplePattern(Var(s), predicate, Var(o)),)), *others) if s != o:
@@ -315,7 +315,7 @@ class _Evaluation:
             case Union(branches):
                 parts = [self._inner(self.group(branch)) for branch in branches]
                 if left.event is not None and any(part.event is None for part in parts):
-                    # Not written out for every event: it may be background knowledge.
+                    # Not repeated for each event: it may be background knowledge.
                     joined = [join(left, part, self._spending) for part in parts]
                     return union(joined, self._events, self._spending)
                 return join(left, union(parts, self._events, self._spending), self._spending)
@@ -333,11 +333,15 @@ class _Evaluation:
         raise ValueError(f"not covered: {type(element).__name__}")
 
     def _inner(self, solutions: Solutions) -> Solutions:
-        """A nested pattern's solutions without the initial columns, which the outside has as well."""
+        """Return a nested pattern's solutions without the initial columns, which the outer pattern has as
+        well.
+        """
         return solutions.drop(self._initial.columns)
 
     def _subselect(self, query: SubSelect) -> Solutions:
-        """A subquery sees nothing of what is around it, the context and the initial columns included."""
+        """Evaluate a subquery. It sees nothing of the outer pattern, nor the context and the
+        initial columns.
+        """
         alone = _Evaluation(self._spectra, self._batch, self._views, NO_CONTEXT, UNIT)
         found = alone.group(query.pattern)
         if query.values is not None:
@@ -368,7 +372,7 @@ class _Evaluation:
     # --- filters ------------------------------------------------------------------------------
 
     def keep(self, solutions: Solutions, filters: Sequence[Expression]) -> Solutions:
-        """The rows that pass all filters, of solutions of the whole pattern."""
+        """Return the rows that pass all filters, of solutions of the whole pattern."""
         for expression in filters:
             if exists_in(expression) or volatile(expression):
                 solutions = solutions.everywhere(self._events, self._spending)
@@ -378,7 +382,7 @@ class _Evaluation:
         return solutions
 
     def _mask(self, solutions: Solutions, filters: list[Expression]) -> Mask:
-        """The rows that pass all filters."""
+        """Return the rows that pass all filters."""
         keep = np.ones(len(solutions), dtype=np.bool_)
         for expression in filters:
             rows = np.flatnonzero(keep)
@@ -405,7 +409,7 @@ class _Evaluation:
         return ~keep if exists.negated else keep
 
     def _each(self, solutions: Solutions) -> Iterator[tuple[Solution, ExistsCallback]]:
-        """Every row, with what decides EXISTS in its event."""
+        """Yield each row with the callback that decides EXISTS in its event."""
         assert solutions.event is not None
         callbacks: dict[int, ExistsCallback] = {}
         for event, row in zip(solutions.event.tolist(), solutions.by_row(), strict=True):
@@ -417,7 +421,9 @@ class _Evaluation:
     # --- triples ------------------------------------------------------------------------------
 
     def _join_triples(self, left: Solutions, triples: list[TriplePattern]) -> Solutions:
-        """A basic graph pattern: its views joined, the smallest first, and connected ones if possible."""
+        """Return a basic graph pattern: its views joined, the smallest first, and connected ones
+        if possible.
+        """
         if not triples:
             return left
         views = sorted((self._scan(triple) for triple in triples), key=len)
@@ -430,7 +436,7 @@ class _Evaluation:
         )
 
     def _scan(self, triple: TriplePattern) -> Solutions:
-        """The solutions of one triple pattern."""
+        """Return the solutions of one triple pattern."""
         if isinstance(triple.predicate, Var):
             event, s, p, o = self._views.all()
             places = [(triple.subject, s), (triple.predicate, p), (triple.object, o)]
@@ -444,12 +450,12 @@ class _Evaluation:
             if isinstance(wanted, int):
                 kept.append(column == wanted)
             elif (known := columns.setdefault(wanted, column)) is not column:
-                kept.append(column == known)  # the variable stands here twice
+                kept.append(column == known)  # the variable occurs twice in the triple
         found = Solutions(len(event), event, columns)
         return found.take(np.flatnonzero(np.logical_and.reduce(kept))) if kept else found
 
     def _resolve(self, term: Term | Var) -> str | int:
-        """The id that a term of a pattern stands for, or the name of the variable that it is."""
+        """Return the id that a term of a pattern stands for, or the name of the variable that it is."""
         if isinstance(term, Var):
             return self._context.get(term.name, UNBOUND) or term.name
         if isinstance(term, BlankNode):
@@ -458,7 +464,9 @@ class _Evaluation:
 
 
 def exists_on(batch: EventBatch, event: int, prepare: Callable[[Group], Route]) -> ExistsCallback:
-    """The EXISTS of one event: does a pattern, its variables replaced, match the event's graph?"""
+    """Return the callback for EXISTS in one event: whether a pattern, its variables replaced, matches its
+    graph.
+    """
     one = batch.take(np.array([event]))
 
     def exists(pattern: Group, solution: Solution) -> bool:

@@ -1,7 +1,7 @@
-"""Finding the rows of a table by the values of some of its columns: a hash index, made once.
+"""Find the rows of a table by the values of some columns: a hash index, built once.
 
-Background knowledge is joined with every event. What that costs must depend on the event's rows and on
-what they find, not on the size of the table, so nothing here but ``__init__`` reads all of it.
+Background knowledge is joined with every event. The cost must depend on the event's rows and their matches,
+not on the size of the table, so nothing here but ``__init__`` reads all of it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from spaseq.terms.dictionary import Ids
 FACTOR: Final = 0x9E3779B97F4A7C15  # Fibonacci hashing (Knuth, TAOCP 3, 6.4)
 _WORD: Final = 2**64 - 1
 
-#: What ``packed`` begins with: how far a hash is shifted, and where its rows begin; the buckets follow.
+#: The beginning of ``packed``: the shift of a hash, and the offset of the rows; the buckets follow.
 SHIFT: Final = 0
 ROWS: Final = 1
 BUCKETS: Final = 2
 
 
-#: Is told how many rows there will be, and raises if they are too many.
+#: Called with the number of rows before they are made; raises if there are too many.
 Counted = Callable[[int], None]
 
 
 def uncounted(count: int) -> None:
-    """Where rows may be as many as there are."""
+    """Accept any number of rows."""
 
 
 class RowIndex:
@@ -53,9 +53,9 @@ class RowIndex:
         return (code >> np.uint64(self._shift)).astype(np.int64)
 
     def pairs(self, keys: Sequence[Ids], counted: Counted = uncounted) -> tuple[Ids, Ids]:
-        """All pairs (row of ``keys``, row of the table) with equal keys, in that order.
+        """Return all pairs (row of ``keys``, row of the table) with equal keys, in that order.
 
-        ``counted`` is told how many they are, and those that only share a hash with a key.
+        ``counted`` is called with their number, which includes pairs that only share a hash.
         """
         buckets = self._buckets(keys)
         start = self._start[buckets]
@@ -69,7 +69,7 @@ class RowIndex:
         return wanted[same], rows[same]
 
     def rows(self, key: Sequence[int]) -> list[int]:
-        """The rows of the table with this key, in order."""
+        """Return the rows of the table with this key, in order."""
         code = 0
         for identifier in key:
             code = ((code ^ identifier) * FACTOR) & _WORD
@@ -80,10 +80,11 @@ class RowIndex:
         return found
 
     def packed(self, columns: Mapping[str, Ids]) -> Ids:
-        """It for compiled code, with other columns of the table: one array, made once for these names.
+        """Return the index for compiled code, with other columns of the table: one array, made once per
+        names.
 
-        Of each bucket the first of its rows, and of the last the end; then the rows, bucket by bucket, each
-        its key and its values in ``columns``.
+        The array has the first row of each bucket, and the end of the last one; then the rows, bucket by
+        bucket, each its key and its values in ``columns``.
         """
         names = tuple(columns)
         found = self._packed.get(names)
@@ -98,6 +99,6 @@ class RowIndex:
 def spread(start: Ids, counts: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
     """Ranges written out: for range ``i`` its number and its elements ``start[i] … + counts[i] - 1``."""
     numbers = np.repeat(np.arange(len(counts)), counts)
-    # What an element is ahead of its place among all.
+    # The difference between an element and its position among all elements.
     ahead = np.repeat(start - (np.cumsum(counts) - counts), counts)
     return numbers, ahead + np.arange(len(numbers))

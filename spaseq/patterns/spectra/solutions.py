@@ -43,21 +43,21 @@ class Solutions:
         return self.size
 
     def take(self, rows: Ids | Mask) -> Solutions:
-        """Some rows, by position or by mask."""
+        """Return some rows, by position or by mask."""
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         event = None if self.event is None else self.event[rows]
         return Solutions(len(rows), event, {name: column[rows] for name, column in self.columns.items()})
 
     def by_time(self) -> Solutions:
-        """The rows in the order of their events."""
+        """Return the rows in the order of their events."""
         events = self.events
         if (events[1:] < events[:-1]).any():
             return self.take(np.argsort(events, kind="stable"))
         return self
 
     def by_key(self, names: Sequence[str]) -> Solutions:
-        """The rows of each event, which are neighbours in the order of events, in that of some variables."""
+        """Return the rows of each event sorted by some variables; events stay in order."""
         events = self.events
         if not (events[1:] == events[:-1]).any():
             return self
@@ -71,40 +71,40 @@ class Solutions:
         return self.event
 
     def column(self, name: str) -> Ids:
-        """The ids of a variable; all unbound if it has no column."""
+        """Return the ids of a variable; all unbound if it has no column."""
         found = self.columns.get(name)
         return np.zeros(self.size, dtype=np.int64) if found is None else found
 
     def binds(self, name: str) -> bool:
-        """Whether every row binds a variable; looked at once."""
+        """Return whether every row binds a variable; computed once per variable."""
         found = self._complete.get(name)
         if found is None:
             found = self._complete[name] = name in self.columns and bool(self.columns[name].all())
         return found
 
     def lookup(self, names: tuple[str, ...]) -> RowIndex:
-        """An index by the values of variables that every row binds; made once."""
+        """Return an index by the values of variables that every row binds; made once."""
         found = self._lookups.get(names)
         if found is None:
             found = self._lookups[names] = RowIndex([self.columns[name] for name in names])
         return found
 
     def drop(self, names: Iterable[str]) -> Solutions:
-        """All but these columns."""
+        """Return all but these columns."""
         gone = set(names)
         kept = {name: column for name, column in self.columns.items() if name not in gone}
         return Solutions(self.size, self.event, kept)
 
     def project(self, names: Iterable[str]) -> Solutions:
-        """These columns only, each of them present."""
+        """Return these columns only, each of them present."""
         return Solutions(self.size, self.event, {name: self.column(name) for name in names})
 
     def extend(self, name: str, column: Ids) -> Solutions:
-        """One column more."""
+        """Return one column more."""
         return Solutions(self.size, self.event, {**self.columns, name: column})
 
     def everywhere(self, events: Ids, spending: Spending | None = None) -> Solutions:
-        """A table that is the same in every event, written out for each of ``events``."""
+        """Return a table that is the same in every event, repeated for each of ``events``."""
         if self.event is not None:
             return self
         _counted(spending, self)(self.size * len(events))
@@ -113,7 +113,7 @@ class Solutions:
         return Solutions(len(rows), np.repeat(events, self.size), columns)
 
     def by_row(self) -> Iterator[dict[str, int]]:
-        """The solutions one by one, without what is unbound."""
+        """Yield the solutions one by one, without what is unbound."""
         names = list(self.columns)
         if not names:
             yield from ({} for _ in range(self.size))
@@ -127,14 +127,14 @@ class Solutions:
             yield {name: value for name, value in zip(names, values, strict=True) if value}
 
     def by_event(self) -> dict[int, tuple[dict[str, int], ...]]:
-        """The solutions of every event that has some, in the order of the rows."""
+        """Return the solutions of every event that has some, in the order of the rows."""
         found: dict[int, list[dict[str, int]]] = {}
         for event, solution in zip(self.events.tolist(), self.by_row(), strict=True):
             found.setdefault(event, []).append(solution)
         return {event: tuple(rows) for event, rows in found.items()}
 
     def rows(self, event: int) -> tuple[dict[str, int], ...]:
-        """The solutions of one event."""
+        """Return the solutions of one event."""
         return tuple(self.take(self.events == event).by_row())
 
 
@@ -147,16 +147,16 @@ _FIRST: Final[Ids] = np.zeros(1, dtype=np.int64)
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[int]]) -> Solutions:
-    """Rows of ids, the same in every event."""
+    """Return rows of ids, the same in every event."""
     data = np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
     return Solutions(len(rows), None, {name: data[:, i].copy() for i, name in enumerate(names)})
 
 
 def from_rows(names: Sequence[str], by_event: Mapping[int, Sequence[Mapping[str, int]]]) -> Solutions:
-    """The solutions of some events, in the order of the events, as columns."""
+    """Return the solutions of some events, in the order of the events, as columns."""
     rows = [row for found in by_event.values() for row in found]
     if len(rows) == 1 and 0 in by_event:
-        # As of an event that is pushed: every array costs more than what is in it.
+        # For a few rows, as of a pushed event: NumPy calls cost more than the values.
         values = np.array([rows[0].get(name, UNBOUND) for name in names], dtype=np.int64)
         return Solutions(1, _FIRST, {name: values[i : i + 1] for i, name in enumerate(names)})
     event = [event for event, found in by_event.items() for _ in found]
@@ -165,12 +165,12 @@ def from_rows(names: Sequence[str], by_event: Mapping[int, Sequence[Mapping[str,
 
 
 def empty(names: Iterable[str]) -> Solutions:
-    """No solution."""
+    """Return no solution."""
     return table(list(names), [])
 
 
 def group_codes(columns: Sequence[Ids]) -> Ids:
-    """One integer per row, equal where the rows are equal; at least one column."""
+    """Return one integer per row, equal where the rows are equal; at least one column."""
 
     def combine(code: Ids, column: Ids) -> Ids:
         low, high = _range(column)
@@ -189,7 +189,7 @@ def _range(column: Ids) -> tuple[int, int]:
 
 
 def _counted(spending: Spending | None, *sides: Solutions) -> Counted:
-    """What is told how many rows are made of those of ``sides``, before they are."""
+    """Return the callback that limits how many rows are made of those of ``sides``, before they are made."""
     if spending is None:
         return uncounted
     return partial(spending.rows, width=sum(len(side.columns) for side in sides))
@@ -198,7 +198,7 @@ def _counted(spending: Spending | None, *sides: Solutions) -> Counted:
 def _matches(
     left: Sequence[Ids], right: Sequence[Ids], sizes: tuple[int, int], counted: Counted
 ) -> tuple[Ids, Ids]:
-    """All pairs of rows with equal keys, ordered by left row, then right row."""
+    """Return all pairs of rows with equal keys, ordered by left row, then right row."""
     n, m = sizes
     if not left:
         counted(n * m)
@@ -225,7 +225,7 @@ def _bound(solutions: Solutions, shared: Sequence[str]) -> Ids:
 def _all_bound(
     left: Solutions, right: Solutions, shared: tuple[str, ...], overlap: bool, counted: Counted
 ) -> tuple[Ids, Ids]:
-    """``compatible`` where every row binds all of the shared variables: the usual case."""
+    """Do ``compatible`` where every row binds all shared variables: the usual case."""
     if overlap and not shared:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     left_keys = [left.columns[name] for name in shared]
@@ -253,7 +253,7 @@ def _increasing(events: Ids) -> bool:
 
 
 def _one_each(left: Ids, right: Ids, left_keys: Sequence[Ids], right_keys: Sequence[Ids]) -> tuple[Ids, Ids]:
-    """The pairs of rows of the same event and equal keys, if no event has two rows on the right."""
+    """Return the pairs of rows of the same event and equal keys, if no event has two rows on the right."""
     if not len(left) or not len(right):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     row_of = np.full(int(max(left.max(), right[-1])) + 1, -1, dtype=np.int64)
@@ -269,10 +269,10 @@ def _one_each(left: Ids, right: Ids, left_keys: Sequence[Ids], right_keys: Seque
 def compatible(
     left: Solutions, right: Solutions, overlap: bool = False, spending: Spending | None = None
 ) -> tuple[Ids, Ids]:
-    """The pairs of compatible rows of the same event, ordered by left row, then right row.
+    """Return the pairs of compatible rows of the same event, ordered by left row, then right row.
 
-    With ``overlap``, only those that bind some variable in common, which is what MINUS asks. ``spending`` is
-    told how many they are before they are made, here and below.
+    With ``overlap``, only pairs that bind some variable in common, as MINUS needs. ``spending`` is called
+    with their number before they are made, here and below.
     """
     counted = _counted(spending, left, right)
     shared = sorted(left.columns.keys() & right.columns.keys())
@@ -307,9 +307,9 @@ def compatible(
 
 
 def _merge(left: Solutions, right: Solutions, i: Ids, j: Ids) -> Solutions:
-    """Rows ``i`` of left united with rows ``j`` of right, pair by pair."""
+    """Return rows ``i`` of left united with rows ``j`` of right, pair by pair."""
     if len(i) == len(left) and (i == np.arange(len(left))).all():
-        columns = left.columns.copy()  # each row once: joins of many patterns would copy all of it each time
+        columns = left.columns.copy()  # each row once: ``column[i]`` in each of many joins would be slow
     else:
         columns = {name: column[i] for name, column in left.columns.items()}
     for name, column in right.columns.items():
@@ -356,7 +356,7 @@ def left_join(
 
 
 def minus(left: Solutions, right: Solutions, events: Ids, spending: Spending | None = None) -> Solutions:
-    """The rows of ``left`` with no compatible row of ``right`` that shares a bound variable."""
+    """Return the rows of ``left`` with no compatible row of ``right`` that shares a bound variable."""
     if right.event is not None and left.columns.keys() & right.columns.keys():
         left = left.everywhere(events, spending)
     keep = np.ones(len(left), dtype=np.bool_)
@@ -365,7 +365,7 @@ def minus(left: Solutions, right: Solutions, events: Ids, spending: Spending | N
 
 
 def union(parts: Sequence[Solutions], events: Ids, spending: Spending | None = None) -> Solutions:
-    """The rows of all parts, one part after the other."""
+    """Return the rows of all parts, one part after the other."""
     if any(part.event is not None for part in parts):
         parts = [part.everywhere(events, spending) for part in parts]
     if spending is not None:
@@ -377,7 +377,7 @@ def union(parts: Sequence[Solutions], events: Ids, spending: Spending | None = N
 
 
 def substituted(solutions: Solutions, context: Mapping[str, int]) -> Solutions:
-    """The rows that agree with ``context``, without its variables: what replacing them would give."""
+    """Return the rows that agree with ``context``, without its variables: what replacing them would give."""
     for name in solutions.columns.keys() & context.keys():
         column = solutions.columns[name]
         solutions = solutions.take((column == context[name]) | (column == UNBOUND))
@@ -385,7 +385,7 @@ def substituted(solutions: Solutions, context: Mapping[str, int]) -> Solutions:
 
 
 def distinct(solutions: Solutions) -> Solutions:
-    """Every solution once per event, where it came first."""
+    """Return each solution once per event, at its first place."""
     columns = list(solutions.columns.values())
     if solutions.event is not None:
         columns.insert(0, solutions.event)

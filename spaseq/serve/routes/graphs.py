@@ -62,7 +62,7 @@ async def post(request: Request, service: Given, graph: _Graph = None, default: 
 
 @router.delete("/graphs", status_code=204, summary="Take a background graph away")
 async def delete(service: Given, graph: _Graph = None, default: _Default = None) -> Response:
-    """Queries that ask it go on, and find nothing there."""
+    """Remove the graph. Queries with a GRAPH pattern on it go on, and find nothing there."""
     _check_writing(service)
     name = _name(graph, default)
 

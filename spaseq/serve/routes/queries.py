@@ -71,8 +71,9 @@ def _prepared(text: str) -> Prepared:
 
 @router.get("/queries", summary="All queries")
 async def queries(service: Given) -> dict[str, Any]:
-    """Each with how many matches it has found, and whether it is over. `run` changes whenever the server is
-    started anew."""
+    """Return each query with its number of matches, and whether it is over. `run` changes at every start of
+    the server.
+    """
     return {"queries": await _states(service, list(service.queries.values())), "run": service.run}
 
 
@@ -101,7 +102,7 @@ async def stats(service: Given, key: str) -> dict[str, Any]:
 
 @router.get("/queries/{key}/why", summary="Why a query has found no match")
 async def why(service: Given, key: str) -> dict[str, Any]:
-    """The likeliest cause in words, and the counts behind it, from the first events of the query."""
+    """Return the likeliest cause in words, and the counts behind it, from the first events of the query."""
     found = service.find(key)
     diagnosis = await _diagnosis(service, found)
     return {**diagnosis.as_json(), "text": str(diagnosis)}

@@ -103,7 +103,7 @@ async def send(
 
 @router.get("/letters", summary="Dead letters")
 async def letters(service: Given, limit: Annotated[int, Query(ge=0)] = 100) -> dict[str, Any]:
-    """The newest events that were bad or late, the newest first, and how many there were."""
+    """Return the newest events that were bad or late, the newest first, and how many there were."""
     count, newest = service.letters.newest(limit)
     return {"count": count, "letters": newest}
 

@@ -183,7 +183,7 @@ def _triples(template: str, known: Collection[str]) -> list[tuple[str, str, str]
 
 
 def _named(text: str, known: Collection[str]) -> tuple[str, str]:
-    """The column that ``?text`` names, and what follows it: the dot of ``?a.b`` may end a triple."""
+    """Return the column that ``?text`` names, and what follows it: the dot of ``?a.b`` may end a triple."""
     if text.startswith("{"):
         column, rest = text[1:-1], ""
     else:
@@ -210,7 +210,7 @@ def _slot(text: str) -> Slot:
 
 
 def check_types(template: Template, schema: pa.Schema) -> None:
-    """Raise SourceError for a column whose type has no form as a term."""
+    """Raise SourceError for a column of a type that has no form as a term."""
     types = pa.types
     for column in sorted(template.columns):
         kind = schema.field(column).type
@@ -225,7 +225,9 @@ def check_types(template: Template, schema: pa.Schema) -> None:
             numbers = types.is_integer(plain) or types.is_floating(plain) or types.is_decimal(plain)
             times = types.is_date(plain) or types.is_timestamp(plain)
             if not (numbers or times or types.is_boolean(plain) or types.is_null(plain) or _is_text(plain)):
-                raise SourceError(f"?{slot.column} is a column of {kind}, which is no literal: cast it")
+                raise SourceError(
+                    f"?{slot.column} is a column of {kind}, which has no form as a literal: cast it"
+                )
 
 
 # --- values -------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ class Lifted:
     reasons: list[tuple[Mask, str]]
 
     def wrong(self) -> dict[int, str]:
-        """The bad rows, each with its first reason."""
+        """Return the bad rows, each with its first reason."""
         found: dict[int, str] = {}
         for mask, reason in self.reasons:
             for row in np.flatnonzero(mask).tolist():
@@ -191,7 +191,7 @@ class Lifter:
         self._limits = limits
 
     def lift(self, batch: pa.RecordBatch) -> Lifted:
-        """The triples of each row. Must be called with the dictionary's lock held."""
+        """Return the triples of each row. Must be called with the dictionary's lock held."""
         known: dict[object, Ids] = {}
         reasons: list[tuple[Mask, str]] = []
         columns = [[self._ids(slot, batch, known, reasons) for slot in t] for t in self._template.triples]
@@ -269,7 +269,7 @@ class Lifter:
 
 
 def shown(batch: pa.RecordBatch, row: int) -> str:
-    """A row as a line of JSON, for a dead letter."""
+    """Return a row as a line of JSON, for a dead letter."""
     cells = {name: _shown(batch.column(name)[row]) for name in batch.schema.names}
     return json.dumps(cells, default=str, ensure_ascii=False)
 

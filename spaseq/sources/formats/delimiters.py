@@ -113,7 +113,7 @@ class Scanner:
     >>> scanner.feed(b"<a:> <b:> '}")
     []
     >>> scanner.feed(b"' . <c:>")
-    [Stop(delimiter=b'.', start=14, end=15)]
+    [Delimiter(delimiter=b'.', start=14, end=15)]
     >>> scanner.take(15), scanner.take()
     (b"<a:> <b:> '}' .", b' <c:>')
     """

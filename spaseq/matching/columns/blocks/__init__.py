@@ -1,1 +1,1 @@
-"""Matches as columns: blocks, their values, and the few matches that are made one by one."""
+"""Matches as columns: blocks, their values, and the few matches made one by one. Open ``found`` first."""

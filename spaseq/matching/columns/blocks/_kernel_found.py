@@ -1,4 +1,4 @@
-"""Matches as columns: the order in which those with one last event are delivered, and what they pick."""
+"""Matches as columns: sorting those of one last event for delivery, and gathering their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 @inlined
 def _compare(paths: Ints, offsets: Ints, a: int, b: int) -> int:
-    """Below 0 if match a comes before b, 0 if they are of the same events, above 0 otherwise."""
+    """Return below 0 if match a comes before b, 0 if they have the same events, above 0 otherwise."""
     i, j = offsets[a], offsets[b]
     last_a, last_b = offsets[a + 1], offsets[b + 1]
     while i < last_a and j < last_b:
@@ -28,12 +28,12 @@ def _compare(paths: Ints, offsets: Ints, a: int, b: int) -> int:
 
 @kernel
 def arrange(paths: Ints, offsets: Ints, groups: Ints, order: Ints, work: Ints, again: Ints) -> bool:
-    """Sorts the matches of each group by their paths; whether any of them was out of order.
+    """Sort the matches of each group by their paths; return whether any of them was out of order.
 
-    ``paths`` are the events of one match after the other, as numbers that compare as they do; match i has
-    those from ``offsets[i]`` to ``offsets[i + 1]``, which are put in order. ``groups`` is a number for each
-    match, the same for neighbours of one group. Writes ``order``, the matches as sorted, and in ``again`` 1
-    for all matches of a group of which two are the same. ``work`` is as long as ``order``.
+    ``paths`` are the events of the matches, one match after the other, as numbers that compare as the events
+    do. Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, which are sorted in place. ``groups`` is
+    a number for each match, the same for neighbours of one group. Writes ``order``, the sorted matches, and
+    in ``again`` 1 for all matches of a group in which two are the same. ``work`` is as long as ``order``.
     """
     moved = False
     for i in range(len(offsets) - 1):
@@ -84,7 +84,7 @@ def arrange(paths: Ints, offsets: Ints, groups: Ints, order: Ints, work: Ints, a
 
 @kernel
 def are_alike(offsets: Ints, site: Ints, size: int) -> bool:
-    """Whether all matches have ``size`` events each, taken at the same sites in turn."""
+    """Return whether all matches have ``size`` events each, taken at the same sites in turn."""
     for i in range(len(offsets) - 1):
         begin = offsets[i]
         if offsets[i + 1] - begin != size:
@@ -97,9 +97,9 @@ def are_alike(offsets: Ints, site: Ints, size: int) -> bool:
 
 @kernel
 def pick(offsets: Ints, places: Ints, site: Ints, wanted: Mask, ends: Ints, out: Ints) -> int:
-    """Writes the places of the events that were taken at some sites, and where those of each match end.
+    """Write the places of the events that were taken at some sites, and where those of each match end.
 
-    ``wanted`` says of each site whether it is one of them. Returns how many events they are.
+    ``wanted``: for each site, whether it is one of them. Returns the number of these events.
     """
     count = 0
     for i in range(len(ends)):
@@ -113,14 +113,14 @@ def pick(offsets: Ints, places: Ints, site: Ints, wanted: Mask, ends: Ints, out:
 
 @kernel
 def gather(column: npt.NDArray[Any], at: Ints, first: int, step: int, out: npt.NDArray[Any]) -> None:
-    """Writes a column's values at the places ``at[first]``, ``at[first + step]`` and so on."""
+    """Write a column's values at the places ``at[first]``, ``at[first + step]`` and so on."""
     for i in range(len(out)):
         out[i] = column[at[first + i * step]]
 
 
 @kernel
 def gather_all(one: Ints, other: Ints, at: Ints, size: int, ones: Ints, others: Ints) -> None:
-    """The same of two columns for each of the ``size`` places that come in turn, which have a row each."""
+    """Do the same with two columns for each of the ``size`` places in turn, a row each."""
     for i in range(ones.shape[1]):
         for place in range(size):
             where = at[i * size + place]
@@ -129,7 +129,7 @@ def gather_all(one: Ints, other: Ints, at: Ints, size: int, ones: Ints, others: 
 
 @kernel
 def gather_in_turn(one: Ints, first: int, at: Ints, size: int, ones: Ints, others: Ints) -> None:
-    """The same where the other column counts from ``first`` on."""
+    """Do the same where the other column counts from ``first`` on."""
     for i in range(ones.shape[1]):
         for place in range(size):
             where = at[i * size + place]
@@ -151,10 +151,10 @@ def _numbered(value: int, places: Ints, used: Ints) -> int:
 
 @kernel
 def encode(column: Ints, places: Ints, used: Ints, out: npt.NDArray[np.int32]) -> None:
-    """Writes the number of each id, -1 for 0: the ids are numbered in the order in which they are met.
+    """Write the number of each id, -1 for 0: ids are numbered in the order of their first occurrence.
 
-    ``used`` are those that have a number, ``places`` says of each id which, counted from 1, and of 0 how many
-    they are so far. So several columns are numbered together, one after the other.
+    ``used`` are the numbered ids. ``places`` has the number of each id, counted from 1, and for 0 how many
+    there are. So several columns are numbered together, one after the other.
     """
     for i in range(len(out)):
         out[i] = _numbered(column[i], places, used)
@@ -170,18 +170,18 @@ def encode_at(
     used: Ints,
     out: npt.NDArray[np.int32],
 ) -> None:
-    """The same of what ``gather`` would write."""
+    """Do the same for the values that ``gather`` would write."""
     for i in range(len(out)):
         out[i] = _numbered(column[at[first + i * step]], places, used)
 
 
 @kernel
 def number(values: Ints, bounds: Ints, seen: Ints, used: Ints, ends: Ints, numbers: Any) -> None:
-    """Numbers the values of each part by themselves, in the order in which they are met.
+    """Number the values of each part separately, in the order of their first occurrence.
 
-    ``values`` has a column in each row; part i is of those at the places from ``bounds[i]`` to
-    ``bounds[i + 1]``. Writes ``used``, the values of one part after the other, ``ends``, where those of each
-    end, and in ``numbers`` -1 for 0. ``seen`` is -1 for every value.
+    ``values`` has a column in each row; part i is at the places from ``bounds[i]`` to ``bounds[i + 1]``.
+    Writes ``used``, the values of one part after the other, ``ends``, where those of each end, and in
+    ``numbers`` -1 for 0. ``seen`` is -1 for every value.
     """
     count = 0
     for i in range(len(ends)):
@@ -192,7 +192,7 @@ def number(values: Ints, bounds: Ints, seen: Ints, used: Ints, ends: Ints, numbe
                 if value == 0:
                     numbers[c, j] = -1
                     continue
-                # What was seen in a part before has a place before this one.
+                # A value of an earlier part has a place before this part's.
                 if seen[value] < begin:
                     seen[value] = count
                     used[count] = value

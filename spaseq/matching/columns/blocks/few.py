@@ -1,4 +1,4 @@
-"""Matches that are made one by one, of their events as they came, and blocks cut where these come between."""
+"""Matches made one by one from their events, and blocks split where such matches come between."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
-# Blocks of columns in the order of delivery, and cut where matches come between that are made one by one.
+# Blocks of columns in the order of delivery, split where matches come between that are made one by one.
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Blocks of columns are cut where other matches come between if they keep so many matches on average.
+#: Blocks are split if the parts have at least this many matches on average.
 _WORTH_IT: Final = 16
 
 
 def arranged(block: Columns, groups: Ints, positions: Ints) -> tuple[Columns, Mask]:
-    """A block with the matches of each group, which are neighbours, in the order of their events.
+    """Return a block with the matches of each group, which are neighbours, sorted by their events.
 
-    Also says which of them are in a group where two have the same events. ``positions`` are those of its
+    Also return which matches are in a group where two have the same events. ``positions``: of the block's
     events.
     """
     paths = block.sites.paths(positions, block.site)
@@ -44,9 +44,10 @@ def arranged(block: Columns, groups: Ints, positions: Ints) -> tuple[Columns, Ma
 def mixed(
     block: Columns, odd: Mask, matches: Callable[[int, int], Iterable[tuple[Key, Found]]]
 ) -> Iterator[Block]:
-    """A block, but for those matches that are ``odd``: these as ``matches`` makes them, from one to another.
+    """Yield a block without its ``odd`` matches, and in their place those of ``matches``, from one to
+    another.
 
-    Where that would cut it into very small ones, all are made so.
+    If that would split it into very small blocks, ``matches`` makes all.
     """
     if not odd.any():
         yield block
@@ -62,14 +63,14 @@ def mixed(
             yield block.part(begin, end)
 
 
-# Matches that somebody waits for, made of their events as they came: columns cost more than they hold.
+# Matches for a waiting reader, made from their events: columns would cost more than their content.
 
-#: So many matches of an event are made one by one.
+#: At most this many matches of an event are made one by one.
 FEW: Final = 32
 
 
 class _KeptMatch:
-    """Keeps the terms of events that came alone as long as it is referenced; batches keep those of theirs."""
+    """Keeps the terms of single events as long as it is referenced; batches keep the terms of theirs."""
 
     __slots__ = ("__weakref__", "_events")
 
@@ -77,14 +78,14 @@ class _KeptMatch:
         self._events = events
 
     def live_ids(self) -> Iterator[Ints]:
-        """The ids in the events and their solutions."""
+        """Yield the ids in the events and their solutions."""
         yield np.fromiter(chain.from_iterable(e.live_ids() for e in self._events), dtype=np.int64)
 
 
 class Few(Found):
-    """A match of some events, with their solutions side by side as its Ω; it keeps their terms.
+    """A match of some events; Ω is their solutions side by side. It keeps their terms.
 
-    Most callbacks look at little of it: so it is numbers until somebody looks.
+    Most callbacks read little of it, so it holds numbers until it is read.
     """
 
     __slots__ = ("_held", "_kept", "_sites", "_steps")
@@ -99,9 +100,9 @@ class Few(Found):
         steps: Sequence[int],
         held: Sequence[SolvedBatch | Lone],
     ) -> None:
-        """``steps``: of each event its position, the number of its site, and the row of its solution.
+        """``steps``: for each event its position, the number of its site, and the row of its solution.
 
-        ``held``: where each is, or what it is if it came alone.
+        ``held``: the batch of each event, or the event itself if it came alone.
         """
         lone = [event for event in held if isinstance(event, Lone)]
         kept = _KeptMatch(lone)
@@ -152,7 +153,7 @@ class Few(Found):
         return self._time(0), self._time(len(self._held) - 1)
 
     def _time(self, event: int) -> int:
-        """When an event of the match was."""
+        """Return the time of an event of the match."""
         of = self._held[event]
         if isinstance(of, Lone):
             return of.time
@@ -164,7 +165,7 @@ class Few(Found):
             yield site.gpm, batch, at
 
     def _looked_at(self) -> Iterator[tuple[int, EventSite, EventBatch, int, Mapping[str, int]]]:
-        """Of each event its position, its site, the batch in which it is, its number there, its solution."""
+        """Yield for each event its position, its site, its batch, its index there, and its solution."""
         steps = self._steps
         for position, way, row, of in zip(steps[0::3], steps[1::3], steps[2::3], self._held, strict=True):
             site = self._sites[way]
@@ -174,7 +175,7 @@ class Few(Found):
                 yield position, site, of.batch, position - of.start, of.row(site.number, row)
 
     def _solutions(self) -> tuple[dict[str, int], dict[int, list[dict[str, int]]]]:
-        """What is bound outside of Kleenes, and in each of their iterations."""
+        """Return the variables bound outside of Kleenes, and those of each iteration."""
         shared: dict[str, int] = {}
         kleenes: dict[int, list[dict[str, int]]] = {}
         steps = self._steps
@@ -192,10 +193,9 @@ class Few(Found):
 
 
 def apart(sites: Sites, steps: Sequence[int], ends: Sequence[int], history: History) -> list[Few]:
-    """Matches, each of so many of the events as it ends behind the one before.
+    """Return matches of consecutive events; each ends where ``ends`` says.
 
-    ``steps``: of each event its position, the number of its site, and the row of its solution, as batches
-    number them.
+    ``steps``: for each event its position, the number of its site, and the row of its solution in its batch.
     """
     held = history.held(steps, [site.number for site in sites.all])
     return [

@@ -28,14 +28,14 @@ Ints = npt.NDArray[np.int64]
 #: Times as ``datetime64[us]`` in UTC, or ticks as ``int64``.
 Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
 
-#: Gives the names of some streams.
+#: Returns the names of some streams.
 Named = Callable[[Ints], tuple[str, ...]]
 
 _INSTANTS: Final = np.dtype("datetime64[us]")
 
 
 def shown(times: Ints, clock: Clock) -> Times:
-    """Times as users see them."""
+    """Return times as users see them."""
     if clock is Clock.TICKS:
         return times
     seen: Times = times.view(_INSTANTS)
@@ -46,8 +46,8 @@ def shown(times: Ints, clock: Clock) -> Times:
 class Chosen:
     """The events of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
 
-    ``gpm`` numbers, of each event, the GPM in ``names`` that it was chosen as; the event itself is number
-    ``index`` of batch ``which`` of ``batches``.
+    ``gpm`` is, for each event, the index in ``names`` of the GPM that it was chosen as; the event itself is
+    number ``index`` of batch ``which`` of ``batches``.
     """
 
     offsets: Ints
@@ -58,7 +58,7 @@ class Chosen:
     index: Ints
 
 
-# Not frozen: that would take five times as long to make, and many batches have a few matches each.
+# Not frozen: freezing makes creation five times slower, and many batches have a few matches each.
 @dataclass(slots=True, eq=False)
 class Events:
     """The events that a GPM chose: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
@@ -70,7 +70,7 @@ class Events:
     stream: npt.NDArray[np.int32]
     time: Times
     n: Ints
-    #: What the numbers in ``stream`` mean.
+    #: The names of the numbers in ``stream``.
     streams: tuple[str, ...]
 
 
@@ -82,41 +82,41 @@ class Solved(NamedTuple):
 
 
 class Block(ABC):
-    """Matches of one query, in the order of delivery. Iterating gives each with its partition.
+    """Matches of one query, in the order of delivery. Iterating yields each with its partition.
 
-    A matcher makes one of all that a call completes (``Columns`` where the matches are plain, ``blocks``
-    for a few objects); nothing in it may be overwritten by a later call.
+    A matcher makes one of all matches that a call completes (``Columns`` if they are plain, ``blocks`` for a
+    few objects); later calls must not overwrite anything in it.
     """
 
-    #: Whether they are columns, or some of them are, and so may keep far more events than they have.
+    #: Whether some matches are columns, which may keep many more events than the matches have.
     is_of_columns: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def keys(self) -> Ints:
-        """The values of the PARTITION BY variables, as ids of shape ``(matches, variables)``."""
+        """Return the values of the PARTITION BY variables, as ids of shape ``(matches, variables)``."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def __getitem__(self, i: int) -> Found:
-        """One match, by its number from 0."""
+        """Return one match, by its number from 0."""
 
     @abstractmethod
     def key(self, i: int) -> Key:
-        """The partition of one match."""
+        """Return the partition of one match."""
 
     def at(self, i: int) -> tuple[Block, int]:
-        """The block that match i is in, itself or one of several, and its number there."""
+        """Return the block of match i, itself or one of several, and the match's number there."""
         return self, i
 
     @abstractmethod
     def part(self, begin: int, end: int) -> Block:
-        """Some neighbours as a block of their own."""
+        """Return consecutive matches as a block of their own."""
 
     def split(self) -> Iterator[tuple[int, Block]]:
-        """The matches by the first value of their keys, which these then lack."""
+        """Yield the matches by the first value of their keys, which is removed from the keys."""
         of: dict[int, list[tuple[Key, Found]]] = {}
         for key, item in self:
             of.setdefault(key[0], []).append((key[1:], item))
@@ -125,22 +125,22 @@ class Block(ABC):
 
     @abstractmethod
     def spans(self) -> tuple[Ints, Ints]:
-        """The times of the first and of the last event of each match."""
+        """Return the times of the first and of the last event of each match."""
 
     @abstractmethod
     def sizes(self) -> Ints:
-        """How many solutions each match has."""
+        """Return the number of solutions of each match."""
 
     def solution_count(self) -> int:
-        """How many solutions all have."""
+        """Return the number of solutions of all matches."""
         return int(self.sizes().sum())
 
     @abstractmethod
     def chosen(self) -> Chosen:
-        """The events of all matches."""
+        """Return the events of all matches."""
 
     def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> dict[str, Events]:
-        """The same by GPM, as users see them."""
+        """Return the events by GPM, as users see them."""
         chosen = self.chosen()
         starts = np.cumsum([0, *map(len, chosen.batches)])[:-1]
         places = starts[chosen.which] + chosen.index
@@ -162,10 +162,10 @@ class Block(ABC):
 
     @abstractmethod
     def solved(self, names: Sequence[str]) -> Solved:
-        """The solutions of all matches, with these variables."""
+        """Return the solutions of all matches, with these variables."""
 
     def encoded(self, names: Sequence[str], dictionary: Dictionary) -> Encoded:
-        """The same, dictionary-encoded; ``dictionary`` has given the ids."""
+        """Return the solutions, dictionary-encoded; ``dictionary`` has given the ids."""
         offsets, columns = self.solved(names)
         used, numbers = numbered(list(columns.values()), dictionary.limit)
         return Encoded(offsets, dict(zip(columns, numbers, strict=True)), used)
@@ -179,7 +179,7 @@ class Objects(Block):
     """Matches that are objects already."""
 
     def __init__(self, found: Sequence[tuple[Key, Found]], width: int | None = None) -> None:
-        """``width``: how many variables a key has, in case there is no match to tell."""
+        """``width``: how many variables a key has, in case there is no match."""
         self._width = len(found[0][0]) if width is None else width
         self._keys = [key for key, _ in found]
         self._found = [match for _, match in found]
@@ -239,7 +239,7 @@ class Objects(Block):
 
 
 class JoinedBlock(Block):
-    """Blocks of one query, one after the other, as one."""
+    """Consecutive blocks of one query, as one."""
 
     is_of_columns = True
 
@@ -338,7 +338,7 @@ class JoinedBlock(Block):
 
 
 def one_after_the_other(offsets: Sequence[Ints]) -> Ints:
-    """Offsets into parts as those into all of them, concatenated; at least one part."""
+    """Convert offsets into parts to offsets into their concatenation; at least one part."""
     first, *others = offsets
     found = np.concatenate([first, *(part[1:] for part in others)])
     begin, before = len(first), first.item(-1)
@@ -350,19 +350,19 @@ def one_after_the_other(offsets: Sequence[Ints]) -> Ints:
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """Blocks of one query, at least one, as one."""
+    """Join blocks of one query, at least one."""
     return blocks[0] if len(blocks) == 1 else JoinedBlock(blocks)
 
 
 def blocks(found: Iterable[tuple[Key, Found]]) -> Iterator[Objects]:
-    """Objects as a block, if there are any."""
+    """Yield a block of objects, if there are any."""
     listed = list(found)
     if listed:
         yield Objects(listed)
 
 
 def in_blocks(found: Iterable[tuple[Key, Found]] | Iterable[Block]) -> Iterator[Block]:
-    """Matches in blocks, which they may be already."""
+    """Yield matches in blocks; they may be blocks already."""
     singly: list[tuple[Key, Found]] = []
     for item in found:
         if isinstance(item, Block):

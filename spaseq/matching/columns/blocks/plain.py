@@ -1,4 +1,4 @@
-"""Matches that are events with one solution each, side by side: columns, and one of them as an object."""
+"""Matches that are events with one solution each: as columns, and one of them as an object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spaseq.matching.columns.chunk import SolvedBatch, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
-# One match of a block of columns, as an object: what it is asked for is made of the columns.
+# A match of a block of columns, as an object: its fields are made from the columns when they are read.
 
 _Binding = dict[str, int]
 
@@ -68,7 +68,7 @@ class One(Found):
 
     @property
     def path(self) -> tuple[tuple[int, str], ...]:
-        # Those of an & stand in any order.
+        # The events of an & are in any order.
         return tuple(sorted((chunk.start + index, site.gpm) for chunk, index, site, _ in self._steps()))
 
     @property
@@ -88,7 +88,9 @@ class One(Found):
             yield chunks[which[i]], indices[i], sites[i], rows[i]
 
     def _solutions(self, names: Sequence[str] | None) -> tuple[_Binding, dict[int, list[_Binding]]]:
-        """What is bound outside of Kleenes, and in each of their iterations; only ``names``, if given."""
+        """Return the variables bound outside of Kleenes, and those of each iteration; only ``names``, if
+        given.
+        """
         shared: _Binding = {}
         kleenes: dict[int, list[_Binding]] = {}
         for chunk, _, site, row in self._steps():
@@ -105,7 +107,7 @@ class One(Found):
 
 
 def combined(shared: _Binding, kleenes: dict[int, list[_Binding]]) -> Iterator[_Binding]:
-    """The solutions of a match: one for each choice of an iteration of every Kleene."""
+    """Yield the solutions of a match: one for each choice of an iteration of every Kleene."""
     for chosen in product(*kleenes.values()):
         solution = dict(shared)
         for iteration in chosen:
@@ -113,7 +115,7 @@ def combined(shared: _Binding, kleenes: dict[int, list[_Binding]]) -> Iterator[_
         yield solution
 
 
-# Matches that are events with one solution each, side by side: columns.
+# Matches that are events with one solution each, side by side, as columns.
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -121,9 +123,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class EventSite:
-    """Where in the sequence an event is taken: its GPM, and the Kleene it is in, if any.
+    """Where in the sequence an event is taken: its GPM, and its Kleene, if any.
 
-    ``begins``: it is the first event of an iteration. ``own`` are that Kleene's variables.
+    ``begins``: it is the first event of an iteration. ``own``: the Kleene's variables.
     """
 
     number: int
@@ -148,16 +150,16 @@ class Sites:
         self.ranks = np.array([places[site.gpm] for site in sites], dtype=np.int64)
 
     def paths(self, positions: Ints, sites: Ints) -> Ints:
-        """A number for each event of a path, which compares as its position and the name of its GPM."""
+        """Return a number for each event of a path that compares as its position and the name of its GPM."""
         return np.asarray(positions * len(self.all) + self.ranks[sites])
 
 
 class Columns(Block):
-    """Matches each of which is some events, with one solution each, and these side by side as its Ω.
+    """Matches of events with one solution each; Ω is these solutions side by side.
 
-    Match i has the events from ``offsets[i]`` to ``offsets[i + 1]``: ``places`` is where they are in the
-    stretch, ``site`` what they were taken as, and ``rows`` which of the solutions in the stretch, where that
-    is not the event's only one.
+    Match i has the events from ``offsets[i]`` to ``offsets[i + 1]``. ``places`` are their places in the
+    stretch, ``site`` the sites where they were taken, and ``rows`` the numbers of their solutions in the
+    stretch, for events with several.
     """
 
     is_of_columns = True
@@ -180,9 +182,9 @@ class Columns(Block):
         cls, sites: Sites, stretch: Stretch, keys: Ints, places: Ints, form: tuple[int, ...],
         rows: Ints | None = None,
     ) -> Columns:  # fmt: skip
-        """Matches, one at least, whose events were all taken at the sites that ``form`` has, in turn.
+        """Return matches, at least one, with events that were all taken at the sites of ``form``, in turn.
 
-        Where that is known, what each event was taken as need not be kept.
+        So the sites of the single events need not be kept.
         """
         made = cls.__new__(cls)
         made.sites, made.stretch, made._keys, made.places, made.rows = sites, stretch, keys, places, rows
@@ -198,7 +200,7 @@ class Columns(Block):
 
     @cached_property
     def site(self) -> Ints:
-        """What each event was taken as."""
+        """The site of each event."""
         assert self.form is not None
         return np.tile(np.array(self.form, dtype=np.int64), self._size)
 
@@ -226,14 +228,14 @@ class Columns(Block):
         return Columns(self.sites, self.stretch, keys, offsets, places, site, rows)
 
     def elsewhere(self, stretch: Stretch, places: Ints, rows: Ints | None) -> Columns:
-        """The same matches, whose events and solutions are there, too."""
+        """Return the matches with places and rows in another stretch, which has their events, too."""
         keys = self.keys.copy()
         if self.form is not None:
             return Columns.alike(self.sites, stretch, keys, places, self.form, rows)
         return Columns(self.sites, stretch, keys, self.offsets.copy(), places, self.site.copy(), rows)
 
     def take(self, numbers: Ints) -> Columns:
-        """Some matches, in this order."""
+        """Return some matches, in this order."""
         form = self.form
         if form and len(numbers):
             some = self.places.reshape(-1, len(form))[numbers].ravel()
@@ -294,7 +296,7 @@ class Columns(Block):
 
     @cached_property
     def one_each(self) -> Ints:
-        """Offsets where each match has one of something."""
+        """Offsets if each match has one."""
         return counted(len(self) + 1)
 
     def sizes(self) -> Ints:
@@ -317,7 +319,7 @@ class Columns(Block):
         match = np.repeat(np.arange(len(self)), sizes)
         number = np.arange(offsets[-1]) - offsets[:-1][match]
         columns = {name: all_ids(self._shared(name))[match] for name in names}
-        # The iterations of the last Kleene change fastest.
+        # The iterations of the last Kleene vary fastest.
         for kleene in reversed(kleenes):
             count = np.maximum(self._iterations(kleene), 1)[match]
             iteration = number % count
@@ -341,7 +343,7 @@ class Columns(Block):
         return tuple(self.site[:size].tolist()) if k.are_alike(self.offsets, self.site, size) else None
 
     def _values(self, site: int, name: str, events: slice | Ints) -> Ints | None:
-        """A variable in the solutions of some events that were taken at one site."""
+        """Return a variable in the solutions of some events that were taken at one site."""
         g = self.sites.all[site].number
         column = self.stretch.column(g, name)
         if column is None:
@@ -353,7 +355,7 @@ class Columns(Block):
         return column[self.stretch.rows_at(g, self.places[events])]
 
     def _picked(self, place: int, name: str) -> Picked | None:
-        """A variable in the solutions of the events at a place of the form."""
+        """Return a variable in the solutions of the events at a place of the form."""
         assert self.form is not None
         g = self.sites.all[self.form[place]].number
         step, stretch = len(self.form), self.stretch
@@ -369,7 +371,7 @@ class Columns(Block):
         return Picked(values, at, place, step, len(self))
 
     def _first_rows(self, place: int) -> Ints:
-        """Which of the solutions the events at a place of the form have, the first of each."""
+        """Return the first solution of the events at a place of the form."""
         assert self.form is not None
         if place not in self._rows_of:
             g = self.sites.all[self.form[place]].number
@@ -378,11 +380,11 @@ class Columns(Block):
 
     @cached_property
     def _rows_of(self) -> dict[int, Ints]:
-        """What ``_first_rows`` found, by place."""
+        """The results of ``_first_rows``, by place."""
         return {}
 
     def _shared(self, name: str) -> Ints | Picked:
-        """A variable's value in each match, outside of Kleenes that bind it anew."""
+        """Return a variable's value in each match, outside of Kleenes that bind it anew."""
         form = self.form
         found: Ints | Picked | None = None
         if form is not None:
@@ -411,12 +413,12 @@ class Columns(Block):
 
     @cached_property
     def _match(self) -> Ints:
-        """Of each event, the number of its match."""
+        """The number of each event's match."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @cached_property
     def _begun(self) -> list[Ints]:
-        """Of each Kleene, how many iterations began before each event, and in all."""
+        """For each Kleene, how many iterations began before each event, and in all."""
         found = []
         for number in range(len(self.sites.kleenes)):
             begins = self.sites.begins & (self.sites.kleene == number)
@@ -424,16 +426,16 @@ class Columns(Block):
         return found
 
     def _iterations(self, kleene: int) -> Ints:
-        """How many iterations of a Kleene each match has."""
+        """Return how many iterations of a Kleene each match has."""
         begun = self._begun[kleene]
         return np.asarray(begun[self.offsets[1:]] - begun[self.offsets[:-1]])
 
     def _first_iterations(self, kleene: int) -> Ints:
-        """The number of the first of them among those of all matches."""
+        """Return the number of each match's first iteration among those of all matches."""
         return self._begun[kleene][self.offsets[:-1]]
 
     def _of_iterations(self, kleene: int, name: str) -> Ints | None:
-        """A variable of a Kleene in each of its iterations, of one match after the other."""
+        """Return a Kleene's variable in each of its iterations, one match after the other."""
         begun = self._begun[kleene]
         found: Ints | None = None
         for site, described in enumerate(self.sites.all):
@@ -448,7 +450,7 @@ class Columns(Block):
         return found
 
     def _are_in_order(self, kleenes: Sequence[int]) -> bool:
-        """Whether Kleenes begin in the order of their numbers in each match that has several."""
+        """Return whether Kleenes begin in the order of their numbers in each match that has several."""
         before = np.full(len(self), -1, dtype=np.int64)
         for kleene in kleenes:
             begun = self._begun[kleene]
@@ -472,7 +474,7 @@ class Columns(Block):
 
     @cached_property
     def _listed(self) -> tuple[list[EventSite], list[int], list[int], list[int]]:
-        """Of each event its site, its batch in the stretch, its number there, and its solution's."""
+        """For each event its site, its batch in the stretch, its number there, and its solution's."""
         stretch = self.stretch
         which = stretch.where(self.places)
         sites = [self.sites.all[site] for site in self.site.tolist()]

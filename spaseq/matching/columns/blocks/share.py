@@ -1,4 +1,4 @@
-"""The matches of one query among those of many, and matches kept without what came with their events."""
+"""The matches of one query among those of many; and matches with a copy of their events alone."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from spaseq.matching.model import Found
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
-# The matches of one query among those of many: what is asked of them is made for all at once.
+# The matches of one query among those of many: what is derived from them is computed for all at once.
 
 Ints = npt.NDArray[np.int64]
 
-#: So many matches are put together before others are looked for.
+#: At most this many matches are joined at a time.
 MOST: Final = 1 << 18
 
 #: Differences up to this fit in two bytes.
@@ -50,10 +50,10 @@ _NARROW: Final = (1 << 16) - 1
 
 
 class _OfGpm(NamedTuple):
-    """Of all shares the events of one GPM, as ``Events``; see there.
+    """The events of one GPM for all shares, as ``Events``.
 
-    ``bounds``: where those of each share begin and end; None, as ``offsets``, where each match has one.
-    ``stream`` is None where there is one stream only.
+    ``bounds``: where those of each share begin and end; None, as ``offsets``, if each match has one.
+    ``stream`` is None if there is only one stream.
     """
 
     name: str
@@ -66,7 +66,7 @@ class _OfGpm(NamedTuple):
 
 
 class _NumberedShare(NamedTuple):
-    """The solutions of all shares, dictionary-encoded for each by itself; see ``Encoded``.
+    """The solutions of all shares, dictionary-encoded for each share separately; see ``Encoded``.
 
     ``rows`` and ``ends``: where the rows and the ids of each begin, and those of the last one end. Without
     ``rows``, each match has one.
@@ -81,31 +81,33 @@ class _NumberedShare(NamedTuple):
 
 
 class _Whole(Columns):
-    """The matches of many queries, those of each side by side; what is made of them is kept."""
+    """The matches of many queries, grouped by query; what is derived from them is cached."""
 
     def __init__(self, block: Columns, keys: Ints, bounds: Ints) -> None:
-        """``keys``: those of each match, which need not be the block's; ``bounds``: where shares part."""
+        """``keys``: of each match, which need not be the block's; ``bounds``: the boundaries of
+        the shares.
+        """
         super().__init__(
             block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
         self._bounds_of_shares = bounds
-        # What was asked for last, and that: all shares are asked for the same.
+        # The arguments of the last call, and its result: all shares are read in the same way.
         self._events: tuple[Sequence[str], Clock, list[_OfGpm]] | None = None
         self._solved: dict[tuple[str, ...], Solved] = {}
         self._encoded: _NumberedShare | None = None
 
     @cached_property
     def all_spans(self) -> tuple[Ints, Ints]:
-        """As ``spans``."""
+        """Return ``spans`` of all shares."""
         return self.spans()
 
     @cached_property
     def all_sizes(self) -> Ints:
-        """As ``sizes``."""
+        """Return ``sizes`` of all shares."""
         return self.sizes()
 
     def all_events(self, gpms: Sequence[str], clock: Clock, names: Named) -> list[_OfGpm]:
-        """As ``events``."""
+        """Return ``events`` of all shares."""
         known = self._events
         if known is not None and known[0] is gpms and known[1] is clock:
             return known[2]
@@ -121,7 +123,7 @@ class _Whole(Columns):
         return found
 
     def all_solved(self, names: Sequence[str]) -> Solved:
-        """As ``solved``."""
+        """Return ``solved`` of all shares."""
         key = tuple(names)
         if key not in self._solved:
             solved = self.solved(names)
@@ -129,7 +131,7 @@ class _Whole(Columns):
         return self._solved[key]
 
     def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _NumberedShare:
-        """As ``encoded``, for each share by itself."""
+        """Return ``encoded`` for each share separately."""
         known = self._encoded
         if known is None or known.names is not names:
             offsets, columns = self.all_solved(names)
@@ -146,9 +148,9 @@ class _Whole(Columns):
 
 
 class Share(Block):
-    """Some neighbours in a block. There may be very many shares, each of a match or two.
+    """Consecutive matches of a block. There may be very many shares, each of a match or two.
 
-    What a share is asked for is cut out of what there is of all.
+    Its values are slices of the values of all shares.
     """
 
     is_of_columns = True
@@ -159,7 +161,7 @@ class Share(Block):
 
     @cached_property
     def alone(self) -> Columns:
-        """The same without the others."""
+        """Return the share as a block without the others."""
         return self._whole.part(self._from, self._to)
 
     @property
@@ -209,7 +211,9 @@ class Share(Block):
         return found
 
     def _of_own(self, offsets: Ints, first: int) -> Ints:
-        """Offsets into what all have as those into what the share has of it, which begins at ``first``."""
+        """Convert offsets into the values of all shares to offsets into this share's, which begin at
+        ``first``.
+        """
         if offsets is self._whole.one_each:
             return counted(self._to - self._from + 1)
         return offsets[self._from : self._to + 1] - first
@@ -233,10 +237,10 @@ class Share(Block):
 
 
 def shares(block: Columns) -> list[tuple[int, Block]]:
-    """The matches by the first value of their keys, which these then lack."""
+    """Return the matches by the first value of their keys, which is removed from the keys."""
     of = block.keys[:, 0]
     least = int(of.min())
-    # Small numbers are sorted by counting them, in a tenth of the time.
+    # Small numbers are sorted by counting, ten times faster.
     is_narrow = int(of.max()) - least <= _NARROW
     order = np.argsort((of - least).astype(np.uint16) if is_narrow else of, kind="stable")
     cuts = np.flatnonzero(np.diff(of[order])) + 1
@@ -249,16 +253,16 @@ def shares(block: Columns) -> list[tuple[int, Block]]:
 
 
 def shares_of_all(found: Iterable[Block]) -> Iterator[Iterable[tuple[int, Block]]]:
-    """The matches of several blocks by query, those of each in their order: as few shares as can be.
+    """Yield the matches of several blocks by query, each query's in order, in as few shares as possible.
 
-    Each time those of all queries among so many matches, of each query once.
+    Each item has the shares of all queries in some of the matches, one share per query.
     """
     for block in _gathered(found):
         yield shares(block) if isinstance(block, Columns) else block.split()
 
 
 def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
-    """The matches of several blocks, for queries that all have them: as few blocks as can be."""
+    """Yield the matches of several blocks, for queries that share them all, in as few blocks as possible."""
     for block in _gathered(found):
         if isinstance(block, Columns):
             whole = _Whole(block, block.keys, np.array([0, len(block)]))
@@ -268,7 +272,7 @@ def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
 
 
 def _gathered(found: Iterable[Block]) -> Iterator[Block]:
-    """Blocks as fewer ones: neighbours that are columns alike are put together, up to so many matches."""
+    """Yield fewer, larger blocks: adjacent columns of the same form are joined, up to a number of matches."""
     alike: list[Columns] = []
     count = 0
     for block in found:
@@ -287,7 +291,7 @@ def _gathered(found: Iterable[Block]) -> Iterator[Block]:
 
 
 def _together(blocks: Sequence[Columns]) -> Columns:
-    """Blocks as one, over all batches that they are in; all name solutions by row, or none does."""
+    """Join blocks over all their batches; all name solutions by row, or none does."""
     if len(blocks) == 1:
         return blocks[0]
     sites = blocks[0].sites
@@ -317,20 +321,21 @@ def _together(blocks: Sequence[Columns]) -> Columns:
     )
 
 
-# Matches that somebody keeps, with their events alone: not with all that came together with these.
+# Kept matches with a copy of their events, instead of all events that arrived together.
 
-#: Of so many events as this times those of the matches these are worth a copy, if they are so many at least.
+#: A copy is made if there are at least this many times more events than those of the matches, and at least as
+#: many as the next constant.
 _SPARSE: Final = 8
 _WORTH: Final = 1 << 10
 
-#: Of batches, by identity: what was cut out of each, and where its events were there, in order.
+#: For batches, by identity: the part that was cut out, and where its events were, in order.
 Moved = Mapping[int, tuple[EventBatch, Ints]]
 
 
 def cut_out(block: Block) -> tuple[Block, Moved] | None:
-    """The same matches with a copy of their events alone; None if these are much of what the block keeps.
+    """Return the matches with a copy of their events; None if the block keeps few other events.
 
-    Whoever reads the old block meanwhile goes on with that.
+    Concurrent readers of the old block continue to use it.
     """
     if isinstance(block, JoinedBlock):
         parts = [(part, cut_out(part)) for part in block.parts]
@@ -345,7 +350,7 @@ def cut_out(block: Block) -> tuple[Block, Moved] | None:
         return None
     used, inverse = np.unique(places, return_inverse=True)
     which = stretch.where(used)
-    # Rows are told apart by GPM: of each, those of the events that go, by what was before them.
+    # Rows are counted by GPM: for each, the rows of the kept events follow those before them.
     numbers = block.sites.numbers[block.site]
     rows = None if block.rows is None else block.rows.copy()
     chunks, moved, begins = [], {}, dict.fromkeys(set(block.sites.numbers.tolist()), 0)

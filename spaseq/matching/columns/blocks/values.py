@@ -1,4 +1,4 @@
-"""Columns made as they are read: constant ones, values at some places, dictionary-encoded ones."""
+"""Columns computed when they are read: constant ones, values at some places, dictionary-encoded ones."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import numpy.typing as npt
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.terms.dictionary import UNBOUND, in_order
 
-# Columns that say the same in most blocks: numbers in turn, and zeros. Short ones are parts of one array.
+# Columns that are equal in most blocks: 0, 1, 2, … and zeros. Short ones are slices of one array.
 #
-# They are not to be written: many batches of matches have them.
+# They are read-only: many batches of matches share them.
 
-#: Columns up to this long, which most are, are parts of one.
+#: Columns up to this length are slices of a shared array.
 _MOST: Final = (1 << 16) + 1
-#: Of so many lengths the part is kept.
+#: The slices of this many lengths are cached.
 _KEPT: Final = 1 << 9
 
 
 @lru_cache(_KEPT)
 def of_matches(size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Of so many matches the offsets of what each has one of, and zeros: ``counted`` and ``zeros``."""
+    """Return offsets for one item per match, and zeros: ``counted`` and ``zeros``."""
     return counted(size + 1), zeros(size)
 
 
 def counted(size: int) -> npt.NDArray[np.int64]:
-    """The numbers below ``size``.
+    """Return the numbers below ``size``.
 
     >>> counted(3)
     array([0, 1, 2])
@@ -38,11 +38,11 @@ def counted(size: int) -> npt.NDArray[np.int64]:
 
 
 def zeros(size: int) -> npt.NDArray[np.int32]:
-    """So many zeros."""
+    """Return zeros."""
     return _zeros(size) if size <= _MOST else np.zeros(size, dtype=np.int32)
 
 
-# Parts of one array, which take little: of a thousand queries each may ask for one of the same length.
+# Slices of one array, which are small: each of a thousand queries may need one of the same length.
 @lru_cache(_KEPT)
 def _counted(size: int) -> npt.NDArray[np.int64]:
     return _all_counted()[:size]
@@ -68,7 +68,7 @@ def _fixed(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return column
 
 
-# Values at some places of a longer column, which are not copied until they are asked for.
+# Values at some places of a longer column, which are copied when they are read.
 
 Ints = npt.NDArray[np.int64]
 Ids = Ints | npt.NDArray[np.int32]
@@ -90,14 +90,14 @@ class Picked:
         return self.count
 
     def ids(self) -> Ints:
-        """They themselves."""
+        """Return the values."""
         out = np.empty(self.count, dtype=np.int64)
         k.gather(self.values, self.at, self.first, self.step, out)
         return out
 
 
 class ColumnPieces:
-    """Columns one after the other, which are not put together until they are asked for."""
+    """Concatenated columns, which are joined when they are read."""
 
     __slots__ = ("parts",)
 
@@ -108,7 +108,7 @@ class ColumnPieces:
         return sum(map(len, self.parts))
 
     def ids(self) -> Ints:
-        """They themselves."""
+        """Return the values."""
         return np.concatenate([all_ids(part) for part in self.parts])
 
 
@@ -116,22 +116,22 @@ Column = Ints | Picked | ColumnPieces
 
 
 def all_ids(column: Column) -> Ints:
-    """A column of Ω."""
+    """Return a column of Ω."""
     return column.ids() if isinstance(column, Picked | ColumnPieces) else column
 
 
-# Columns of ids of terms → dictionary-encoded ones: the ids that are there, and numbers of them.
+# Columns of ids of terms → dictionary-encoded ones: the distinct ids, and indexes of them.
 
 Numbers = npt.NDArray[np.int32]
 
-#: Terms of a table this much smaller than the ids given so far are looked for by sorting.
+#: If the ids given so far are this many times more than those of the columns, sorting is used, not a table.
 _SPARSE: Final = 64
 
 
 class Encoded(NamedTuple):
-    """Ω of matches: rows ``offsets[i]`` to ``offsets[i + 1]``, each variable's values as numbers in ``used``.
+    """Ω of matches: rows ``offsets[i]`` to ``offsets[i + 1]``, each variable's values as indexes of ``used``.
 
-    -1 is where a variable is unbound.
+    -1 means unbound.
     """
 
     offsets: Ints
@@ -140,7 +140,7 @@ class Encoded(NamedTuple):
 
 
 def numbered(columns: Sequence[Column], limit: int) -> tuple[Ints, list[Numbers]]:
-    """The ids that are in some columns, each once, and each column as numbers of them, -1 for ``UNBOUND``.
+    """Return the distinct ids in some columns, and each column as indexes of them, -1 for ``UNBOUND``.
 
     All ids are below ``limit``.
     """
@@ -160,7 +160,7 @@ def numbered(columns: Sequence[Column], limit: int) -> tuple[Ints, list[Numbers]
 
 
 def _encoded(column: Column, places: Ints, used: Ints) -> Numbers:
-    """A column as numbers of ids; see ``_kernel_found.encode``."""
+    """Return a column as indexes of ids; see ``_kernel_found.encode``."""
     out = np.empty(len(column), dtype=np.int32)
     _encode(column, places, used, out)
     return out
@@ -179,10 +179,10 @@ def _encode(column: Column, places: Ints, used: Ints, out: Numbers) -> None:
 
 
 def numbered_by_part(columns: Sequence[Ints], bounds: Ints, limit: int) -> tuple[Ints, Ints, list[Numbers]]:
-    """The same for each of many parts, of which each has numbers of its own.
+    """Do the same for each of many parts separately.
 
-    Part i has the rows from ``bounds[i]`` to ``bounds[i + 1]``, and of the ids, which come first, those from
-    a place to the next: the second array.
+    Part i has the rows from ``bounds[i]`` to ``bounds[i + 1]``, and the ids (the first result) from one place
+    to the next of the second array.
     """
     values = np.stack(columns) if columns else np.zeros((0, int(bounds[-1])), dtype=np.int64)
     used, ends = np.empty(values.size, dtype=np.int64), np.zeros(len(bounds), dtype=np.int64)

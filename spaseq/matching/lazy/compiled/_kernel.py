@@ -1,7 +1,7 @@
-"""The lazy kernel: events go into buffers, and one that may be a match's last starts a search.
+"""The lazy kernel: events go into buffers, and an event that may be a match's last starts a search.
 
-What precedes it is taken from the buffers in the order of what is rarest then (the tree NFA of the paper,
-section 6), so that nothing is done while some element of the sequence has no event.
+The search takes preceding events from the buffers, currently rarest first (the tree NFA of the paper, section
+6), so that nothing is done while some element of the sequence has no event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from spaseq.matching.lazy.records import counter, element, frame, ordering, pass
 
 @part
 def _lacks_some(t: Ints, c: Ints, r: Ints, rows: Ints) -> bool:
-    """Whether there is no event for some item of a plan but the one that starts the search."""
+    """Return whether some item of a plan, other than the one that starts the search, has no event."""
     for i in range(plan.items(t, c[counter.PLAN]), plan.items_end(t, c[counter.PLAN]), element.SIZE):
         if i == plan.items(t, c[counter.PLAN]) + c[counter.ITEM] * element.SIZE:
             continue
@@ -57,7 +57,7 @@ def _begin(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, width: int, floats: int,
     numbers: Floats, codes: Codes, p: Ints | None,
 ) -> None:  # fmt: skip
-    """Begins a search with a row as the last event."""
+    """Begin a search with a row as the last event."""
     if _lacks_some(t, c, r, rows):
         return
     item = plan.items(t, c[counter.PLAN]) + c[counter.ITEM] * element.SIZE
@@ -99,7 +99,7 @@ def _chain(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, width: int, floats: int,
     order: Ints, waits: Ints, size: int, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> None:  # fmt: skip
-    """Extends a partial match that waited, or begins one, with a row as the next item of a chain."""
+    """Extend a waiting partial match, or begin one, with a row as the next item of a chain."""
     chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
     items, items_end = plan.items(t, c[counter.PLAN]), plan.items_end(t, c[counter.PLAN])
     level = (items_end - items) // element.SIZE - 1 - c[counter.ITEM]
@@ -131,7 +131,7 @@ def _chain(
 
 @part
 def _next_row(t: Ints, c: Ints, r: Ints, item: int) -> bool:
-    """Goes on to the next row of the event for an item; False if there is none."""
+    """Advance to the next row of the event for an item; return False if there is none."""
     g = element.gpm(t, item)
     c[counter.ROW] = max(c[counter.ROW] + 1, ring.now(r, g))
     return bool(c[counter.ROW] < ring.until(r, g))
@@ -139,7 +139,7 @@ def _next_row(t: Ints, c: Ints, r: Ints, item: int) -> bool:
 
 @part
 def _next_of_tree(t: Ints, c: Ints, r: Ints) -> bool:
-    """Goes on to the next row of the event that may be the last of a match; False if there is none."""
+    """Advance to the next row of the event that may be the last of a match; return False if there is none."""
     items = plan.items(t, c[counter.PLAN])
     count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
     while c[counter.ITEM] < count:
@@ -156,9 +156,10 @@ def _next_of_chain(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
     spans: Floats, size: int, axis: int, p: Ints | None,
 ) -> bool:  # fmt: skip
-    """Goes on to the next partial match that the event may extend, from the longest on; False at the end.
+    """Advance to the next partial match that the event may extend, longest first; return False at the end.
 
-    Those that an event makes are longer than the one it extends, so that it is shown to none of them.
+    Partial matches made by an event are longer than the one it extends, so the event is shown to none of
+    them.
     """
     items = plan.items(t, c[counter.PLAN])
     chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
@@ -191,7 +192,9 @@ def _next_of_chain(
 
 @part
 def _next_plan(t: Ints, c: Ints, r: Ints, order: Ints, least: int) -> int:
-    """The first plan from one on that the event in hand may take on; the end of all if there is none."""
+    """Return the first plan, from one on, that the current event may continue; the end of all if there is
+    none.
+    """
     found = t[T_PLANS_END]
     for g in range(c[counter.FIRST_GPM], c[counter.LAST_GPM]):
         if ring.now(r, g) < ring.until(r, g):
@@ -209,7 +212,7 @@ def _next_trigger(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
     spans: Floats, size: int, axis: int, p: Ints | None,
 ) -> bool:  # fmt: skip
-    """Goes on to the next thing that an event may do; False if there is none."""
+    """Advance to the next step that an event may take; return False if there is none."""
     while c[counter.PLAN] < t[T_PLANS_END]:
         if ordering.is_chain(order, (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE):
             if _next_of_chain(t, c, r, rows, ordered, order, lists, waits, spans, size, axis, p):
@@ -227,7 +230,7 @@ def _look(
     floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
     e: int, axis: int, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
-    """Does all that an event may do, from where the last call stopped."""
+    """Do all steps of an event, from where the last call stopped."""
     while True:
         if c[counter.DEPTH] >= 0:
             status = search(
@@ -284,7 +287,7 @@ def _run(
 
 @part
 def _start(t: Ints, c: Ints, r: Ints, order: Ints, position: int) -> None:
-    """An event begins to be looked at."""
+    """Begin with an event."""
     c[counter.AT] = position
     c[counter.PLAN], c[counter.ITEM] = _next_plan(t, c, r, order, t[T_PLANS]), 0
     c[counter.ROW] = c[counter.WAIT] = c[counter.DEPTH] = -1
@@ -329,12 +332,13 @@ def run(
     width: int, floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints,
     choices: Ints, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
-    """Takes the events of a batch, from where the last call stopped; says what it wants more of, if anything.
+    """Process the events of a batch, from where the last call stopped; return what needs more room, if
+    anything.
 
-    If ``REPEATING``, looks at all events in the buffers again instead, lets their partial matches wait, and
-    finds no matches; ``ring.until`` is at the beginnings of the buffers at first. Of the frames, each has
-    ``width`` integers and ``floats`` floats; of what waits, each has ``size``. ``p`` is None without a bound:
-    it is a constant, so that what asks for it is not in the machine code then.
+    If ``REPEATING``, process the events in the buffers again instead: their partial matches wait, and no
+    matches are found; ``ring.until`` is at the beginnings of the buffers at first. Each frame has ``width``
+    integers and ``floats`` floats; each waiting partial match has ``size``. Without a bound, ``p`` is None, a
+    constant, so that code for bounds is not compiled.
     """
     if c[counter.REPEATING]:
         return _repeat(
@@ -351,14 +355,14 @@ def run(
 
 @kernel
 def drop_all_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, least: int) -> None:
-    """Takes out all partial matches that begin before a place on the window's axis."""
+    """Remove all partial matches that begin before a place on the window's axis."""
     for number in range(len(lists)):
         drop_old(pointer(c), pointer(lists), pointer(waits), pointer(spans), size, number, least)
 
 
 @kernel
 def reindex(t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints) -> None:
-    """Enters all rows in an empty index."""
+    """Enter all rows in an empty index."""
     c[counter.ENTRIES] = 0
     for g in range(t[N_GPMS]):
         for number in range(ring.head(r, g), ring.tail(r, g)):

@@ -1,4 +1,4 @@
-"""What a partial match knows, and what an event adds to it or finds against it."""
+"""The bindings of a partial match: adding an event, and testing conditions and absences."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from spaseq.matching.lazy.records import (
 
 @inlined
 def sums_of(floats: int, depth: int) -> int:
-    """Where the sums of a frame begin, after those of the stack on which conditions are computed."""
+    """Return where the sums of a frame begin, after the stack of the conditions."""
     return 1 + 2 * DEEPEST + depth * floats
 
 
 @part
 def copy(m: Ints, f: Floats, to: int, source: int, size: int, sums: int, from_sums: int, floats: int) -> None:
-    """Copies what a partial match knows."""
+    """Copy the bindings of a partial match."""
     for i in range(size):
         m[to + i] = m[source + i]
     for i in range(floats - BOUNDS):
@@ -63,7 +63,7 @@ def copy(m: Ints, f: Floats, to: int, source: int, size: int, sums: int, from_su
 
 @part
 def clear(t: Ints, m: Ints, f: Floats, record: int, size: int, sums: int) -> None:
-    """Nothing is known."""
+    """Clear the bindings."""
     for i in range(size):
         m[record + i] = 0
     number = size - t[N_SLOTS] - 2 * t[N_KLEENES]
@@ -75,7 +75,9 @@ def clear(t: Ints, m: Ints, f: Floats, record: int, size: int, sums: int) -> Non
 
 @part
 def bind(t: Ints, m: Ints, rows: Ints, record: int, begin: int, end: int, at: int, own_too: bool) -> bool:
-    """Binds the values of a row; False if it disagrees. ``own_too``: those of the iteration alone as well."""
+    """Bind the values of a row; return False if it disagrees. ``own_too``: also the iteration's own
+    variables.
+    """
     for i in range(begin, end, binding.SIZE):
         slot = record + binding.slot(t, i)
         value = stored.value(rows, at, binding.place(t, i))
@@ -95,7 +97,7 @@ def end_iteration(
     t: Ints, m: Ints, f: Floats, record: int, sums: int, kleene: int, last: bool, numbers: Floats,
     codes: Codes,
 ) -> None:  # fmt: skip
-    """An iteration is complete: aggregates take its values."""
+    """Complete an iteration: aggregates take its values."""
     w = record - SLOTS
     completed = record + t[N_SLOTS] + t[N_KLEENES] + iteration.number(t, kleene)
     for j in range(iteration.aggregates(t, kleene), iteration.aggregates_end(t, kleene)):
@@ -111,7 +113,7 @@ def meets(
     t: Ints, m: Ints, f: Floats, record: int, sums: int, begin: int, end: int, bound: int, numbers: Floats,
     codes: Codes,
 ) -> int:  # fmt: skip
-    """Whether the conditions hold for which all items are there."""
+    """Return whether the conditions hold for which all items are there."""
     verdict = TRUE
     for i in range(begin, end, condition.SIZE):
         if condition.needs(t, i) & ~bound:
@@ -129,7 +131,7 @@ def meets(
 
 @inlined
 def item_place(i: int) -> int:
-    """Where the place in time of an item is."""
+    """Return where the time of an item is."""
     return moment.BEGIN + i * moment.SIZE
 
 
@@ -142,7 +144,7 @@ def _put(m: Ints, rows: Ints, at: int, row: int) -> None:
 
 @part
 def put(m: Ints, rows: Ints, i: int, row: int, first: bool) -> None:
-    """A row's event is the last one of an item, and perhaps the first one."""
+    """Set a row's event as the last one of an item, and perhaps as the first one."""
     at = item_place(i)
     _put(m, rows, at + moment.LAST, row)
     if first:
@@ -151,9 +153,10 @@ def put(m: Ints, rows: Ints, i: int, row: int, first: bool) -> None:
 
 @part
 def apart(m: Ints, items: int, end: int, time: int, stream: int) -> bool:
-    """Whether an event, which comes before or after these items, also precedes or follows them.
+    """Return whether an event, which is before or after these items by position, also precedes or follows
+    them.
 
-    Of one time are only events of one stream in order. ``end``: which of an item's events is the nearest.
+    Events of one time are ordered only within a stream. ``end``: which of an item's events is the nearest.
     """
     i = 0
     while items:
@@ -168,7 +171,7 @@ def apart(m: Ints, items: int, end: int, time: int, stream: int) -> bool:
 
 @part
 def latest(m: Ints, items: int, low: int) -> int:
-    """The position of the last of these items, or ``low``."""
+    """Return the position of the last of these items, or ``low``."""
     i = 0
     while items:
         if items & 1:
@@ -180,7 +183,7 @@ def latest(m: Ints, items: int, low: int) -> int:
 
 @part
 def earliest(m: Ints, items: int, high: int) -> int:
-    """The position of the first of these items, or ``high``."""
+    """Return the position of the first of these items, or ``high``."""
     i = 0
     while items:
         if items & 1:
@@ -196,7 +199,7 @@ def absent(
     record: int, size: int, sums: int, floats: int, spare: int, spare_sums: int, numbers: Floats,
     codes: Codes,
 ) -> int:  # fmt: skip
-    """Whether nothing is there that must not be: of what can be checked now that item ``i`` is complete.
+    """Return whether forbidden events are absent, as far as this can be decided once item ``i`` is complete.
 
     ``spare`` is room for a record.
     """
@@ -233,7 +236,7 @@ def absent(
                     continue
             c[counter.TESTED] += 1
             copy(m, f, spare, record, size, spare_sums, sums, floats)
-            # What need not agree is the row's own in its conditions.
+            # Variables that need not agree have the row's own values in its conditions.
             for j in range(absence.binds(t, h), absence.binds_end(t, h), binding.SIZE):
                 if binding.is_own(t, j):
                     m[spare + binding.slot(t, j)] = stored.value(rows, at, binding.place(t, j))

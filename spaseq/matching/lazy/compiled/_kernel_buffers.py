@@ -21,40 +21,39 @@ from spaseq.matching.lazy.records import (
     summand,
 )
 
-# The bounds of the values that an item's rows may have, and the columns of doubles held against them.
+# The bounds of an item's values, and the columns of doubles that are compared with them.
 #
-# A row whose value has no plain place in the order of numbers is within all bounds: its double is NaN. Bounds
-# are as exact as doubles are, and a little wider; what lies within them is tested as all rows are.
+# A value without a plain place in the order of numbers is within all bounds: its double is NaN. Bounds are as
+# exact as doubles, and a little wider; rows within them are tested like all rows.
 
 _FAR: Final = float("inf")
 _NO_NUMBER: Final = float("nan")
-#: What arithmetic of doubles may round of a sum, as a part of its terms; and the least room there is.
+#: The rounding error of a sum of doubles, relative to its terms; and the least margin.
 _ROUNDED: Final = 1e-12
 _LEAST: Final = 1e-290
-#: Up to here, nothing is infinite.
+#: Up to this, nothing becomes infinite.
 _LARGEST: Final = 1e300
 
 
 @inlined
 def column_of(t: Ints, r: Ints, g: int, column: int) -> int:
-    """Where a column of a buffer's doubles begins; a row stands in it as in its ring."""
+    """Return where a column of a buffer's doubles begins; rows are placed in it as in the ring."""
     return int(ring.base(r, g) * t[T_ORDERED] + column * (ring.mask(r, g) + 1))
 
 
 @inlined
 def beyond(value: float, low: float, high: float) -> bool:
-    """Whether a row's double is beyond bounds; NaN is not.
+    """Return whether a row's double is beyond bounds; NaN is not.
 
-    One comparison, since which of the two bounds a value is beyond is by chance, and a processor that has to
-    guess it takes five times as long. What it does not see (a product that is too small) is tested as it were
-    within.
+    One comparison: which of the two bounds is violated is random, and mispredicted branches take five times
+    as long. A product that underflows is treated as within the bounds.
     """
     return (value - low) * (high - value) < 0.0
 
 
 @inlined
 def is_number(identifier: int, codes: Codes) -> bool:
-    """Whether a term has a plain place in the order of numbers."""
+    """Return whether a term has a plain place in the order of numbers."""
     return identifier > 0 and SHORT <= codes[identifier] <= DOUBLE
 
 
@@ -62,7 +61,7 @@ def is_number(identifier: int, codes: Codes) -> bool:
 def enter_doubles(
     t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, at: int, numbers: Floats, codes: Codes
 ) -> None:
-    """Enters a row, which stands at ``at``, in the columns of doubles."""
+    """Enter a row, which is at ``at``, in the columns of doubles."""
     buffer = t[T_BUFFERS] + g * kept.SIZE
     to = column_of(t, r, g, 0) + (number & ring.mask(r, g))
     for i in range(kept.ordered(t, buffer), kept.ordered_end(t, buffer)):
@@ -74,7 +73,9 @@ def enter_doubles(
 
 @part
 def bounded_column(t: Ints, begin: int, end: int, bound: int) -> int:
-    """The column to whose doubles ranges give bounds, when some items are there; NOTHING if to none."""
+    """Return the column of doubles for which ranges give bounds, given the items there; NOTHING if there is
+    none.
+    """
     for q in range(begin, end, interval.SIZE):
         if not interval.needs(t, q) & ~bound:
             return int(interval.column(t, q))
@@ -86,7 +87,7 @@ def set_bounds(
     t: Ints, m: Ints, f: Floats, begin: int, end: int, bound: int, column: int, record: int, to: int,
     numbers: Floats, codes: Codes,
 ) -> None:  # fmt: skip
-    """Writes the bounds of a column of doubles at ``f[to]``. ``record``: what is known of what is there."""
+    """Write the bounds of a column of doubles at ``f[to]``. ``record``: the bindings so far."""
     low, high = -_FAR, _FAR
     for q in range(begin, end, interval.SIZE):
         if interval.column(t, q) != column or interval.needs(t, q) & ~bound:
@@ -100,20 +101,20 @@ def set_bounds(
             value += one
             scale += abs(one)
         if not scale < _LARGEST:
-            continue  # infinite, or no number: the condition itself decides
+            continue  # infinite, or no number: the condition decides
         room = scale * _ROUNDED + _LEAST
         if interval.sides(t, q) & interval.LEAST:
             low = max(low, value - room)
         if interval.sides(t, q) & interval.MOST:
             high = min(high, value + room)
     if low > high:
-        low = high = _FAR  # which all numbers are beyond
+        low = high = _FAR  # all numbers are beyond these
     f[to], f[to + 1] = low, high
 
 
 # The buffers of events, one for each GPM, and the index of their rows by the values of keys.
 #
-# A row's number counts from the beginning of the stream; it stands at ``number & mask`` of its ring.
+# A row's number counts from the beginning of the stream; its place in its ring is ``number & mask``.
 
 _MIX: Final = -7046029254386353131
 _NO_ENTRY: Final = -1
@@ -121,20 +122,20 @@ _NO_ENTRY: Final = -1
 
 @inlined
 def place(t: Ints, r: Ints, g: int, number: int) -> int:
-    """Where a row stands among all rows of all buffers."""
+    """Return a row's place among all rows of all buffers."""
     size = stored.VALUES + t[T_VALUES] + 2 * stored.INDEX_LIMIT
     return int((ring.base(r, g) + (number & ring.mask(r, g))) * size)
 
 
 @inlined
 def promise(t: Ints, r: Ints, g: int, number: int) -> int:
-    """Where it stands what a row promises, under a bound."""
+    """Return the place of a row's promise, under a bound."""
     return int(passing.SIZE + t[N_GPMS] + (ring.base(r, g) + (number & ring.mask(r, g))) * passing.ROW)
 
 
 @part
 def first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int) -> int:
-    """The number of the first row of a buffer that is not before a position."""
+    """Return the number of the first row of a buffer that is not before a position."""
     low, high = ring.head(r, g), ring.tail(r, g)
     while low < high:
         middle = (low + high) >> 1
@@ -147,7 +148,9 @@ def first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int) -> int:
 
 @part
 def find_entry(c: Ints, index: Ints, key: Ints, number: int, size: int) -> int:
-    """The entry of an index where ``key`` is; the free one for it, less than 0, if there is none."""
+    """Return the entry of ``key`` in an index; if there is none, the free entry for it, as a
+    negative number.
+    """
     mask = int(c[counter.ENTRY_MASK])
     mixed = number * _MIX
     for i in range(size):
@@ -170,7 +173,7 @@ def find_entry(c: Ints, index: Ints, key: Ints, number: int, size: int) -> int:
 
 @part
 def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int, number: int) -> None:
-    """Enters a row in the indexes of its buffer."""
+    """Enter a row in the indexes of its buffer."""
     buffer = t[T_BUFFERS] + g * kept.SIZE
     at = place(t, r, g, number)
     links = at + stored.VALUES + t[T_VALUES]
@@ -200,10 +203,12 @@ def append(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, key: Ints, b: Ints, e: int,
     numbers: Floats, codes: Codes, p: Ints | None,
 ) -> bool:  # fmt: skip
-    """Puts the rows of an event in the buffers; whether there are some. What is over has been taken out."""
+    """Append the rows of an event to the buffers; return whether there are some. Expired rows have been
+    removed.
+    """
     some = False
     axis = batch.axis(b, e)
-    # Those of the event before: all others are where they end.
+    # The ranges of the event before are closed; other GPMs' ranges are empty already.
     for g in range(c[counter.FIRST_GPM], c[counter.LAST_GPM]):
         ring.set_now(r, g, ring.tail(r, g))
     c[counter.FIRST_GPM] = c[counter.LAST_GPM] = 0
@@ -239,14 +244,14 @@ def append(
 
 @part
 def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> None:
-    """Takes out what is no longer in a window with an event at a place on the axis."""
+    """Remove rows that are not in a window with an event at a place on the axis."""
     if c[counter.EXPIRED] == axis:
         return
     c[counter.EXPIRED] = axis
     least = reach_before(axis, c[counter.LIMIT])
     for g in range(t[N_GPMS]):
         head, tail = ring.head(r, g), ring.tail(r, g)
-        # Of many GPMs, an event lets those of few go.
+        # Of many GPMs, few have rows that expire with an event.
         if head == tail or stored.axis(rows, place(t, r, g, head)) >= least:
             continue
         buffer = t[T_BUFFERS] + g * kept.SIZE
@@ -264,7 +269,7 @@ def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> Non
 
 @part
 def lacks_room(r: Ints, b: Ints, e: int) -> bool:
-    """Whether a buffer is too small for what it holds and the rows of an event."""
+    """Return whether a buffer is too small for what it holds and the rows of an event."""
     for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
         g, new = batch.gpm(b, share), batch.end(b, share) - batch.first(b, share)
         if ring.tail(r, g) - ring.head(r, g) + new > ring.mask(r, g) + 1:
@@ -274,7 +279,7 @@ def lacks_room(r: Ints, b: Ints, e: int) -> bool:
 
 @part
 def lacks_entries(c: Ints, b: Ints, e: int) -> bool:
-    """Whether the index would be too full with the rows of an event."""
+    """Return whether the index would be too full with the rows of an event."""
     new = 0
     for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
         new += batch.end(b, share) - batch.first(b, share)

@@ -1,4 +1,4 @@
-"""Which item a partial match takes next, and from which rows of its buffer."""
+"""The choice of a partial match's next item, and of the rows of its buffer."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def find_rows(
     t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, record: int, item: int, low: int,
     high: int,
 ) -> int:  # fmt: skip
-    """Where the rows for an item are, after a position and before another; about how many there are.
+    """Find the rows for an item, after a position and before another; return an estimate of their number.
 
-    Where that is written, for the frame ``at``.
+    Their place is written to the frame ``at``.
     """
     g = element.gpm(t, item)
     first = first_after(t, r, rows, g, low + 1)
@@ -57,10 +57,10 @@ def find_rows(
 
 @part
 def find_linked(t: Ints, c: Ints, m: Ints, index: Ints, at: int, record: int, g: int, most: int) -> int:
-    """How many rows of a buffer have what is known of their keys, where these are fewer than ``most``.
+    """Return how many rows of a buffer have the known values of their keys, if fewer than ``most``.
 
-    -1 where they are not. Where they are is written for the frame ``at``, but not which of them are over,
-    nor which are before or after what they must be between.
+    Otherwise -1. Their place is written to the frame ``at``. Expired rows, and rows outside of the positions
+    they must be between, are included.
     """
     buffer = t[T_BUFFERS] + g * kept.SIZE
     link, fewest = 0, -1
@@ -87,8 +87,7 @@ def find_linked(t: Ints, c: Ints, m: Ints, index: Ints, at: int, record: int, g:
 def bound_rows(
     t: Ints, m: Ints, f: Floats, item: int, at: int, record: int, limits: int, numbers: Floats, codes: Codes
 ) -> None:
-    """Writes for the frame ``at`` between which bounds the values of its rows are: in ``f``,
-    at ``limits``."""
+    """Write the bounds of a frame's rows: for the frame ``at``, in ``f`` at ``limits``."""
     begin, end = element.ranges(t, item), element.ranges_end(t, item)
     frame.set_column(m, at, bounded_column(t, begin, end, frame.bound(m, at)))
     set_bounds(t, m, f, begin, end, frame.bound(m, at), frame.column(m, at), record, limits, numbers, codes)
@@ -99,9 +98,9 @@ def choose(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, at: int, width: int, record: int,
     limits: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
-    """Chooses the item for a frame: that of which there are the fewest; False if there is none of some.
+    """Choose the item with the fewest rows for a frame; return False if some item has none.
 
-    A Kleene comes after all other items, and the one of the event that started the search last of all.
+    A Kleene comes after all other items, and the Kleene of the event that started the search comes last.
     """
     items = plan.items(t, c[counter.PLAN])
     count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
@@ -117,13 +116,13 @@ def choose(
             continue
         low = latest(m, bound & element.before(t, item), -1)
         high = earliest(m, bound & element.after(t, item), c[counter.AT])
-        # Written where the next frame will be, and found again below.
+        # Written to the place of the next frame, and found again below.
         number = find_rows(t, c, m, r, rows, index, at + width, record, item, low, high)
         if number == 0:
             return False
         for one in range(element.conditions(t, item), element.conditions_end(t, item), condition.SIZE):
             if not condition.needs(t, one) & ~(bound | 1 << i) and condition.needs(t, one) & bound:
-                number = (number + 3) >> 2  # so many are left, if nothing is known of a condition
+                number = (number + 3) >> 2  # the estimated rest, if nothing is known of a condition
         if best == NOTHING or number < fewest:
             best, fewest = i, number
     if best == NOTHING:
@@ -144,7 +143,7 @@ def next_row(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, limits: int,
     p: Ints | None,
 ) -> bool:  # fmt: skip
-    """Takes the next row of a frame that is within its bounds; False if there is none."""
+    """Advance to the next row of a frame that is within its bounds; return False if there is none."""
     item = plan.items(t, c[counter.PLAN]) + frame.item(m, at) * element.SIZE
     if frame.is_trigger(m, at):
         frame.set_is_trigger(m, at, 0)

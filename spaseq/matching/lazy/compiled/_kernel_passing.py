@@ -1,7 +1,7 @@
-"""Too much work at once: what an event may take, and which rows its search passes over for that.
+"""Too much work at once: how much an event may take, and which rows its search passes over.
 
-Some events in a row may take so much. Of what is left of that an event has what its like take as a rule;
-where it is less, rows that promise little are passed over: one in a few is shown all the same, as a sample.
+A number of consecutive events has a common budget of work. An event gets the usual work of its kind from what
+is left; if less is left, rows that promise little are passed over. A sample of them, one in a few, is not.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from spaseq.matching.lazy.compiled._kernel_buffers import place, promise
 from spaseq.matching.lazy.records import counter, element, ordering, passing, plan, stored
 from spaseq.matching.nfa.compiled._kernel_memory import mix
 
-#: One row in so many is shown whatever it promises.
+#: One row in this many is searched regardless of its promise.
 SAMPLED: Final = 4
-#: What events of a kind take is known by the last ones, about so many.
+#: The usual work of a kind of events is known from about this many of the last ones.
 _KNOWN_BY: Final = 8
-#: What was shown in part would have taken more, by so much at most.
+#: A partial search is extrapolated by at most this factor.
 _MORE: Final = 8
 
 
 @part
 def is_shown(t: Ints, c: Ints, r: Ints, rows: Ints, g: int, number: int, p: Ints) -> bool:
-    """Whether the search in hand is shown a row of a buffer."""
+    """Return whether the current search is shown a row of a buffer."""
     if passing.rank(p, promise(t, r, g, number)) <= p[passing.SHOWN]:
         return True
     position = stored.position(rows, place(t, r, g, number))
@@ -35,14 +35,14 @@ def is_shown(t: Ints, c: Ints, r: Ints, rows: Ints, g: int, number: int, p: Ints
 
 @part
 def pass_by(p: Ints, position: int) -> None:
-    """An event comes: what the one took that is no longer among the latest counts no more."""
+    """Begin an event: the work of the event that leaves the recent ones no longer counts."""
     p[passing.SPENT] -= p[passing.LATEST + position % passing.EVENTS]
     p[passing.LATEST + position % passing.EVENTS] = 0
 
 
 @part
 def allow(c: Ints, p: Ints) -> None:
-    """The event in hand is looked at: says how much of what it may walk is walked."""
+    """Set how much of the current event's work is done."""
     p[passing.BEFORE] = c[counter.TESTED] + p[passing.EMITTED]
     p[passing.SHARE] = passing.SURE
     left = max(0, p[passing.MOST] - p[passing.SPENT]) * passing.PARTS
@@ -53,7 +53,7 @@ def allow(c: Ints, p: Ints) -> None:
 
 @part
 def spend(c: Ints, p: Ints) -> None:
-    """The event in hand was looked at."""
+    """Record the work of the current event."""
     units = c[counter.TESTED] + p[passing.EMITTED] - p[passing.BEFORE]
     p[passing.LATEST + c[counter.AT] % passing.EVENTS] = units
     p[passing.SPENT] += units
@@ -64,7 +64,9 @@ def spend(c: Ints, p: Ints) -> None:
 
 @part
 def shows(t: Ints, c: Ints, order: Ints, chain: int, level: int, p: Ints) -> int:
-    """What is walked of the event in hand as an item of a chain: all, where something of it may wait."""
+    """Return how much of the current event's work as an item of a chain is done: all, if a partial match may
+    wait.
+    """
     items = plan.items(t, c[counter.PLAN])
     count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
     before = element.before(t, items + ordering.item(order, chain, level) * element.SIZE)
@@ -79,7 +81,7 @@ def is_resumed(
     t: Ints, c: Ints, r: Ints, rows: Ints, waits: Ints, size: int, number: int, one: int, level: int,
     p: Ints,
 ) -> bool:  # fmt: skip
-    """Whether the event in hand is shown a partial match that waits: if it is shown each of its rows."""
+    """Return whether the current event is shown a waiting partial match: if all of its rows are shown."""
     items = plan.items(t, c[counter.PLAN])
     pairs = (number * c[counter.WAIT_ROOM] + one + 1) * size - 2 * level
     for k in range(level):

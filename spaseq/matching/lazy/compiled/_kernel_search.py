@@ -1,7 +1,7 @@
-"""The search for what a partial match still lacks: the tree NFA, and the steps of a chain.
+"""The search for missing items of a partial match: the tree NFA, and the steps of a chain.
 
 Each frame takes rows for one item; a Kleene's iterations are frames of one item, one after the other. The
-whole state of a search is in arrays, so that it can stop for more room and go on.
+whole state of a search is in arrays, so that it can stop for more room and continue.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def completed(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
     floats: int, i: int, bound: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
-    """Whether a partial match stands in which item ``i`` is complete now; the record is that of frame d."""
+    """Return whether a partial match is valid now that item ``i`` is complete; the record is that
+    of frame d.
+    """
     item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
     record, sums = at + frame.SIZE, sums_of(floats, d)
     verdict = meets(
@@ -75,7 +77,7 @@ def take(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
     floats: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
-    """Adds a frame's row to the partial match of the frame before it; False if it does not fit."""
+    """Add a frame's row to the partial match of the frame before it; return False if it does not fit."""
     i, count, bound = frame.item(m, at), frame.count(m, at), frame.bound(m, at)
     item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
     row = place(t, r, element.gpm(t, item), frame.row(m, at))
@@ -124,7 +126,9 @@ def leave(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
     floats: int, numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
-    """Ends a Kleene with the iteration of frame d, in the frame after it; False if that does not fit."""
+    """End a Kleene with the iteration of frame d, in the frame after it; return False if that
+    does not fit.
+    """
     i = frame.item(m, at)
     item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
     if frame.count(m, at) < element.least(t, item):
@@ -150,7 +154,7 @@ def go_on(
     t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, at: int, width: int, limits: int,
     numbers: Floats, codes: Codes,
 ) -> bool:  # fmt: skip
-    """Makes the frame of a further iteration; False if there is none."""
+    """Make the frame of a further iteration; return False if there is none."""
     i, count = frame.item(m, at), frame.count(m, at)
     item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
     if element.most(t, item) >= 0 and count >= element.most(t, item):
@@ -175,7 +179,7 @@ def emit(
     t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int, width: int, found: Ints, choices: Ints, e: int,
     p: Ints | None,
 ) -> bool:  # fmt: skip  # fmt: skip
-    """Writes the match of the frames up to ``at``; False if there is no room for it."""
+    """Write the match of the frames up to ``at``; return False if there is no room for it."""
     d = c[counter.DEPTH]
     if c[counter.FOUND] == c[counter.FOUND_ROOM] or c[counter.CHOICES] + d > c[counter.CHOICE_ROOM]:
         return False
@@ -220,7 +224,7 @@ def search(
     floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
     e: int, numbers: Floats, codes: Codes, p: Ints | None,
 ) -> int:  # fmt: skip
-    """Goes on with a search until it is over, or wants more room."""
+    """Continue a search until it is over, or needs more room."""
     items = plan.items(t, c[counter.PLAN])
     chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
     everything = (1 << ((plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE)) - 1

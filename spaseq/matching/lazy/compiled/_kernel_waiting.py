@@ -1,4 +1,4 @@
-"""The chain NFA: partial matches that wait in the order of frequency for an event to come."""
+"""The chain NFA: items are taken in order of frequency, and partial matches wait for future events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spaseq.matching.lazy.records import (
     waiting,
 )
 
-#: Fewer rows than these are looked at one by one.
+#: Fewer rows than this are tested one by one.
 _FEW: Final = 32
 
 
@@ -33,18 +33,18 @@ _FEW: Final = 32
 def next_in_chain(
     t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, index: Ints, at: int, width: int, i: int
 ) -> bool:
-    """Lets a frame take an item; False if no event for it has been there yet."""
+    """Let a frame take an item; return False if no event for it has come yet."""
     item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
     low = latest(m, frame.bound(m, at) & element.before(t, item), -1)
     high = earliest(m, frame.bound(m, at) & element.after(t, item), c[counter.AT])
     if low + 1 >= high:
-        return False  # what comes last is still to come
+        return False  # the last item is still to come
     frame.set_item(m, at, i)
     frame.set_count(m, at, 1)
     frame.set_is_trigger(m, at, 0)
     frame.set_low(m, at, low)
     frame.set_high(m, at, high)
-    # To pass over a few takes less than to look for the first and the last of them that may be taken.
+    # Skipping a few rows is faster than searching for the first and the last that may be taken.
     linked = find_linked(t, c, m, index, at, at - width + frame.SIZE, element.gpm(t, item), _FEW)
     if linked >= 0:
         return linked > 0
@@ -56,7 +56,7 @@ def wait(
     c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, t: Ints, at: int, width: int, limits: int, number: int,
     lists: Ints, waits: Ints, spans: Floats, size: int,
 ) -> bool:  # fmt: skip
-    """Lets the partial match before a frame wait for an event that is to come; False if there is no room."""
+    """Let the partial match before a frame wait for a future event; return False if there is no room."""
     room = c[counter.WAIT_ROOM]
     if lists[number] == room:
         return False
@@ -93,7 +93,7 @@ def wait(
 
 @part
 def resume(t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, waits: Ints, size: int) -> None:
-    """Puts a partial match that waited back into the frames before frame ``level``."""
+    """Restore a partial match that waited, in the frames before frame ``level``."""
     one = (number * c[counter.WAIT_ROOM] + c[counter.WAIT]) * size
     items = plan.items(t, c[counter.PLAN])
     count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
@@ -117,7 +117,7 @@ def resume(t: Ints, c: Ints, m: Ints, width: int, level: int, number: int, waits
 
 @part
 def drop_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number: int, least: int) -> None:
-    """Takes out the partial matches that are over: those that begin before a place on the window's axis."""
+    """Remove the partial matches that begin before a place on the window's axis."""
     room = c[counter.WAIT_ROOM]
     kept = 0
     for i in range(lists[number]):
@@ -139,7 +139,7 @@ def next_waiting(
     t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, order: Ints, lists: Ints, waits: Ints,
     spans: Floats, size: int, chain: int, level: int, p: Ints | None,
 ) -> int:  # fmt: skip
-    """The first partial match from here on within whose bounds the row is that is looked at; or the end."""
+    """Return the first partial match from here on with bounds that contain the current row; or the end."""
     item = plan.items(t, c[counter.PLAN]) + ordering.item(order, chain, level) * element.SIZE
     bound = 0
     for i in range(level):

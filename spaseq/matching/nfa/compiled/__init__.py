@@ -1,1 +1,1 @@
-"""The compiled loops of ``nfa`` on one array of integers that holds all runs; open ``_kernel`` first."""
+"""The compiled loops of the NFA on one array of integers that holds all runs; open ``_kernel`` first."""

@@ -1,14 +1,14 @@
 """The runs kernel: NFA_scep interpreted over columns, by tables (SPAseq paper, 6.3 and 7.2).
 
-One call takes a batch as far as it can. Events are processed in two steps: *decide*, which changes
-no run, says what the event does to each run it concerns; *apply* does it. Between the two the kernel can
-stop, and be called again: when a condition is beyond the tables (``ASK``: the caller answers, and the same
-decisions are made again), or when something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or when
-one has several keys, which stand in an order that the caller must say (``UNRANKED``).
+One call processes a batch as far as possible. Each event has two steps: *decide*, which changes no run,
+determines the effect on each run that the event concerns; *apply* carries it out. Between the two the kernel
+can stop, and be called again: if a condition is beyond the tables (``ASK``: the caller answers, and the same
+decisions are made again), if something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or if an event has
+several keys, and the caller must provide their order (``UNRANKED``).
 
-All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables
-(``tables``), ``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and
-``codes`` the id table (``numbers``).
+All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables (``tables``),
+``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and ``codes`` the id table
+(``numbers``).
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ Mask = npt.NDArray[np.bool_]
 
 @rare
 def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
-    """The partition keys of an event into ``KEYS``, their ranks behind all keys; how many.
+    """Write the partition keys of an event to ``KEYS``, their ranks after all keys; return how many.
 
-    In order of their ranks if ``ranked``: -2 if these are needed, and not there. -1 if there is no room.
+    In order of their ranks if ``ranked``: -2 if these are needed and missing. -1 if there is no room.
     """
     size = t[N_KEYS]
     if size == 0:
@@ -110,7 +110,7 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
 
 @inlined
 def _is_known(m: Ints, size: int, new: int) -> bool:
-    """Whether a key is one of those before it."""
+    """Return whether a key is one of those before it."""
     at = header.keys(m)
     while at < new:
         same = True
@@ -125,7 +125,7 @@ def _is_known(m: Ints, size: int, new: int) -> bool:
 
 @inlined
 def _is_alike(t: Ints, m: Ints, new: int) -> bool:
-    """Whether a key differs from the first one in nothing that keys have an order by."""
+    """Return whether a key equals the first one in all variables by which keys are ordered."""
     alike = True
     for j in range(t[APART], t[N_KEYS]):
         alike = alike and m[new + j] == m[header.keys(m) + j]
@@ -134,7 +134,7 @@ def _is_alike(t: Ints, m: Ints, new: int) -> bool:
 
 @inlined
 def _has_room(t: Ints, m: Ints) -> bool:
-    """Whether all that was decided can be applied."""
+    """Return whether there is room to apply all decisions."""
     decided = header.decided(m)
     new = decided * t[MOST_GATES] + 2
     return bool(
@@ -155,7 +155,7 @@ def _has_room_for_entries(m: Ints) -> bool:
 
 @kernel
 def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
-    """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped."""
+    """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped."""
     return _run(
         pointer(tables), pointer(ints), pointer(floats), pointer(batch), pointer(numbers), pointer(codes)
     )
@@ -205,7 +205,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 ] > header.most_found(m):
                     return DRAIN
                 if not _has_room(t, m):
-                    header.set_answered(m, 0)  # runs will stand in another order
+                    header.set_answered(m, 0)  # runs change their order
                     return ROOM
                 apply(t, m, f, b, numbers, codes, e, key, p)
             header.set_answered(m, 0)
@@ -223,7 +223,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
 def finish(
     tables: Ints, ints: Ints, floats: Floats, axis: int, closes: bool, numbers: Floats, codes: Codes
 ) -> None:
-    """The matches that are due before a place on the window's axis, or all. Nothing is found yet."""
+    """End the matches that are due before a place on the window's axis, or all. No findings may be unread."""
     end_due(
         pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0, closes
     )
@@ -237,7 +237,9 @@ def consume(ints: Ints, p: int, position: int) -> None:
 
 @kernel
 def unroll(ints: Ints, paths: Ints) -> None:
-    """Position, candidate and row of the events of the runs found, one run after the other; forgets them."""
+    """Write position, candidate and row of the events of the runs found, one run after the other; forget the
+    runs.
+    """
     m: Ints = pointer(ints)
     at = 0
     for i in range(header.found_count(m)):
@@ -257,9 +259,9 @@ def unroll(ints: Ints, paths: Ints) -> None:
 
 @kernel
 def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
-    """As ``unroll``, of runs that are nothing but events, each with one solution.
+    """Do ``unroll`` for runs that are only events with one solution each, without forgetting them.
 
-    Forgets none; returns how many events they have, 0 if a run is none of those, or ``paths`` too short.
+    Return how many events they have, 0 if a run is of another form, or ``paths`` too short.
     """
     m: Ints = pointer(ints)
     at = 0
@@ -282,7 +284,7 @@ def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
 
 @kernel
 def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
-    """Forgets some of the runs found."""
+    """Forget some of the runs found."""
     m: Ints = pointer(ints)
     count = 0
     for i in range(header.found_count(m)):
@@ -301,9 +303,9 @@ def sweep(
     tables: Ints, ints: Ints, floats: Floats, new_ints: Ints, new_floats: Floats, axis: int, time: int,
     numbers: Floats, codes: Codes,
 ) -> tuple[int, int]:  # fmt: skip
-    """Moves what may still matter, waits and entries, into an empty memory; the old one is worth nothing.
+    """Move live waits and entries to an empty memory, which replaces the old one.
 
-    If the new memory is too short to be one, only counts them.
+    If the new memory is too short, only count them.
     """
     t: Ints = pointer(tables)
     old: Ints = pointer(ints)

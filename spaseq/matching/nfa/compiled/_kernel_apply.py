@@ -1,4 +1,4 @@
-"""Apply: runs take an event, end, wait at the gates of their new place, or go."""
+"""Apply: runs take an event, complete, wait at the gates of their new place, or end."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from spaseq.matching.nfa.records import (
     waits,
 )
 
-# The end of runs: as matches, at once or when their window has ended.
+# Completed runs: matches at once, or when their window has ended.
 
 
 @part
 def _found(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> int:
-    """Writes a match of a partition down, by its last event; where."""
+    """Record a match of a partition, by its last event; return where."""
     at = header.found(m) + header.found_count(m) * findings.SIZE
     header.set_found_count(m, header.found_count(m) + 1)
     findings.set_event(m, at, e)
@@ -79,7 +79,7 @@ def _found(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> int:
 
 @inlined
 def complete(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> None:
-    """A run of a partition is a match, with an event."""
+    """Complete a run of a partition as a match, with an event."""
     at = _found(m, p, node, e, accept, unsure)
     findings.set_turn(m, at, e)
     findings.set_due(m, at, findings.LAST)
@@ -89,7 +89,7 @@ def complete(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> No
 
 @rare
 def _is_open(t: Ints, m: Ints, w: int) -> bool:
-    """Whether a negation waits for the end of the window."""
+    """Return whether a negation must wait for the end of the window."""
     start = w + t[GAPS] + FIRST_GAP
     found = False
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
@@ -99,7 +99,7 @@ def _is_open(t: Ints, m: Ints, w: int) -> bool:
 
 @inlined
 def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
-    """A run ends here, unless something forbidden has led to it in its window; whether it waits now."""
+    """Complete a run, unless a forbidden event precedes it in its window; return whether it waits now."""
     unsure = 0
     if t[N_GAPS] != 0:
         if m[w + t[GAPS] + IS_LED] != 0 and m[w + t[GAPS] + LED] >= reach_before(header.now(m), t[LIMIT]):
@@ -117,7 +117,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
 
 @part
 def is_due(t: Ints, m: Ints, axis: int) -> bool:
-    """Whether some match has waited long enough, at a place on the window's axis."""
+    """Return whether some match has waited long enough, at a place on the window's axis."""
     if t[TRAILS] == 0 or header.parked_count(m) == 0:
         return False
     return bool(axis > reach_after(waits.due(m, m[header.parked(m)]), t[LIMIT]))
@@ -128,10 +128,11 @@ def end_due(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int,
     closes: bool,
 ) -> None:  # fmt: skip
-    """The matches that are due at an event, or before it: found, unless something forbidden has happened.
+    """End the matches that are due at an event, or before it: they are found unless a forbidden event has
+    occurred.
 
     ``start`` is the position of the batch's first event; ``closes``: no event will come, and all are due.
-    There must be room for all that wait.
+    There must be room for all waiting matches.
     """
     while is_due(t, m, axis) or (closes and header.parked_count(m) != 0):
         w = unpark(m)
@@ -155,15 +156,15 @@ def end_due(
         forget(m, w)
 
 
-# Apply: runs take an event, end, wait at the gates of their new place, or go.
+# Apply: runs take an event, complete, wait at the gates of their new place, or end.
 
-#: What is of several streams bars only what comes later.
+#: In place of a stream, for events of several: only later events are excluded.
 _NO_STREAM: Final = 62
 
 
 @inlined
 def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
-    """A run takes an event: time counts from there where it was to begin."""
+    """Start the time bounds of a run that were to begin with this event."""
     count = t[SINCES_END] - t[SINCES]
     for j in range(w + t[SINCES], w + t[SINCES_END]):
         if m[j + count] != 0:
@@ -172,7 +173,7 @@ def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
 
 @part
 def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
-    """A new wait of a partition, with the slots of another; what it holds ends with an event."""
+    """Return a new wait of a partition, with the slots of another; its last event is given."""
     new = new_wait(m)
     waits.set_partition(m, new, p)
     waits.set_time(m, new, time)
@@ -187,7 +188,7 @@ def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int
 
 @part
 def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) -> None:
-    """The slots take what the event binds."""
+    """Bind the slots of a run to an event's values."""
     unit, g = candidates.unit(t, c), candidates.gpm(t, c)
     for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         slot, column = w + SLOTS + t[i], t[i + 1]
@@ -214,7 +215,7 @@ def _extend(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
     w: int, c: int, row: int,
 ) -> None:  # fmt: skip
-    """A run takes the event: it ends where it may, and waits at the gates of its new place."""
+    """Let a run take the event: it completes if possible, and waits at the gates of its new place."""
     before = waits.node(m, w)
     if before != 0:
         hold(m, before)
@@ -240,7 +241,7 @@ def _extend(
 
 @inlined
 def _just_ends(t: Ints, place: int) -> bool:
-    """Whether all that becomes of a run in a place is a match, whatever it knows."""
+    """Return whether a run in a place can only complete, regardless of its bindings."""
     if t[N_GAPS] != 0 or places.gates(t, place) < places.gates_end(t, place):
         return False
     for a in range(places.accepts(t, place), places.accepts_end(t, place), accepts.SIZE):
@@ -252,7 +253,7 @@ def _just_ends(t: Ints, place: int) -> bool:
 
 @inlined
 def _end_all(t: Ints, m: Ints, e: int, p: int, place: int, node: int) -> None:
-    """A run is in a place where it just ends: nothing of it is kept but its events."""
+    """Complete a run in such a place; only its events are kept."""
     for a in range(places.accepts(t, place), places.accepts_end(t, place), accepts.SIZE):
         complete(m, p, node, e, accepts.number(t, a), 0)
     release(m, node)
@@ -260,7 +261,7 @@ def _end_all(t: Ints, m: Ints, e: int, p: int, place: int, node: int) -> None:
 
 @part
 def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
-    """A node after another one, which it takes over one use of."""
+    """Return a node after another one, taking over one use of it."""
     node = new_node(m)
     nodes.set_position(m, node, position)
     nodes.set_previous(m, node, before)
@@ -276,7 +277,7 @@ def _extend_all(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
     w: int, c: int, gathered: int,
 ) -> None:  # fmt: skip
-    """A run takes the events that were gathered."""
+    """Let a run take the gathered events."""
     before = waits.node(m, w)
     first = waits.first(m, w) if before != 0 else header.now(m)
     several = m[gathered] != 0
@@ -324,7 +325,7 @@ def _arrive(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
     to: int, taken: int, node: int, first: int, time: int, stream: int, number: int,
 ) -> None:  # fmt: skip
-    """A run is in a place: it ends there if it may, and waits at the gates out of it."""
+    """Let a run enter a place: it completes if possible, and waits at the outgoing gates."""
     for a in range(places.accepts(t, to), places.accepts_end(t, to), accepts.SIZE):
         new = copy(m, f, taken, p, time, stream, number)
         stays = False
@@ -370,7 +371,7 @@ def _arrive(
 def apply(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
 ) -> None:
-    # What leaves a heap does so before anything comes in: it is counted, not named.
+    # What leaves a heap does so before anything is added: it is counted, not named.
     for i in range(header.decided(m)):
         at = header.decisions(m) + i * decisions.SIZE
         if decisions.what(m, at) == decisions.POP:

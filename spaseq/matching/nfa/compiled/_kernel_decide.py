@@ -1,4 +1,4 @@
-"""Decide: what an event does to each run that it concerns. No run is changed."""
+"""Decide: the effect of an event on each run that it concerns. No run is changed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from spaseq.matching.nfa.records import (
 
 @inlined
 def note(m: Ints, w: int, c: int, row: int) -> None:
-    """Writes a decision down; what does not fit is only counted."""
+    """Record a decision; without room it is only counted."""
     count = header.decided(m)
     if count < header.most_decisions(m):
         at = header.decisions(m) + count * decisions.SIZE
@@ -64,7 +64,7 @@ def note(m: Ints, w: int, c: int, row: int) -> None:
 def _gather(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int, w: int, c: int
 ) -> int:
-    """See ``gather``; 0 also if the event serves no part."""
+    """Do ``gather``; also return 0 if the event serves no part."""
     for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
         g = parts.gpm(t, j)
         if share_of(b, g, e) != 0:
@@ -76,7 +76,7 @@ def _gather(
 def _show_gathering(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
-    """The same at a gate where several events may be gathered."""
+    """Decide for a wait at a gate where several events may be gathered."""
     gate = waits.gate(m, w)
     barred = (waits.barred(m, w) >> batch.stream(b, e)) & 1
     bars = 2 if gates.operator(t, gate) == gates.STRICT else 0
@@ -103,7 +103,7 @@ def _show_gathering(
 def _show_parted(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
-    """The same at a gate where several queries wait for what each must not skip."""
+    """Decide for a wait at a gate where several queries wait for different elements that none may skip."""
     gate, bit, parts_with = waits.gate(m, w), 1, 0
     first, last, taken = batch.shares(b, e), batch.shares(b, e + 1), waits.taken(m, w)
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -124,7 +124,7 @@ def _show_parted(
 def _show(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
-    """What the event does to one wait."""
+    """Decide the effect of the event on one wait."""
     time, stream = batch.time(b, e), batch.stream(b, e)
     if is_over(m, w, t[LIMIT], batch.axis(b, e), time):
         note(m, w, decisions.DROP, 0)
@@ -159,7 +159,7 @@ def _show(
 
 @part
 def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> bool:
-    """Whether a row has the join key of a bucket at a gate with one candidate."""
+    """Return whether a row has the join key of a bucket at a gate with one candidate."""
     at = candidates.keys(t, gates.candidates(t, gate))
     for j in range(gates.keys_end(t, gate) - gates.keys(t, gate)):
         if value(b, t[at + j], r) != buckets.key(m, bucket, j):
@@ -219,7 +219,7 @@ def _visit_heap(
 def _visit(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
 ) -> None:
-    """The waits of a bucket, once per event."""
+    """Visit the waits of a bucket, once per event."""
     if bucket == 0 or buckets.seen(m, bucket) == header.serial(m):
         return
     buckets.set_seen(m, bucket, header.serial(m))
@@ -248,7 +248,7 @@ def _visit_keys(
 def _visit_gate(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
 ) -> None:
-    """The waits at a gate that the event may concern."""
+    """Visit the waits at a gate that the event may concern."""
     if gates.keys_end(t, gate) == gates.keys(t, gate):
         _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
@@ -277,7 +277,7 @@ def decide(
     header.set_asked(m, 0)
     m[header.kinds(m) + WONDERS] = 0
     header.set_serial(m, header.serial(m) + 1)
-    # While where a range with a step would divide, for each event anew.
+    # A while loop: a range with a step would divide, for each event.
     gate, last = places.gates(t, t[START]), places.gates_end(t, t[START])
     while gate < last:
         c = gates.candidates(t, gate)

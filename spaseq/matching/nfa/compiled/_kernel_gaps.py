@@ -1,10 +1,10 @@
-"""Negations: the gaps of runs, the rows they look back at, and whether something forbidden is among these.
+"""Negations: the gaps of runs, the rows they look back at, and whether forbidden rows are among these.
 
 A gap opens after some event (or when the window begins), and closes before the first event of the element
-that owns it. When that element is complete, nothing in the gap may be relevant for what is forbidden, in the
+that owns it. When that element is complete, nothing in the gap may be relevant for the forbidden unit, in the
 context of the run then. So rows are kept as *entries*, in chains by partition and key, newest first, and a
-run looks back as far as its gap goes. What the tables cannot tell makes the run ``UNSURE``: it goes on, and
-if it becomes a match, that is asked exactly.
+run looks back over its gap. If the tables cannot decide, the run is ``UNSURE``: it continues, and if it
+becomes a match, that is decided exactly.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ from spaseq.matching.nfa.records import (
 
 @rare
 def wanted(t: Ints, b: Ints, e: int) -> int:
-    """How many entries an event needs at most."""
+    """Return the most entries that an event needs."""
     count = 0
     for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
         g = chains.gpm(t, chain)
@@ -83,7 +83,7 @@ def wanted(t: Ints, b: Ints, e: int) -> int:
 
 @part
 def _enter(t: Ints, m: Ints, x: int, p: int) -> None:
-    """Puts an entry in front of its chain."""
+    """Put an entry at the head of its chain."""
     entries.set_partition(m, x, p)
     chain = entries.chain(m, x)
     at = chains.keys(t, chain)
@@ -107,7 +107,7 @@ def _new_entry(m: Ints) -> int:
 
 @rare
 def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
-    """Enters the rows of an event in the chains of a partition."""
+    """Enter the rows of an event in the chains of a partition."""
     for chain in range(t[CHAINS], t[CHAINS_END], chains.SIZE):
         g = chains.gpm(t, chain)
         first, last = rows_of(b, g, e)
@@ -130,7 +130,7 @@ def remember(t: Ints, m: Ints, b: Ints, e: int, key: int, p: int) -> None:
 
 @part
 def move_entry(t: Ints, old: Ints, x: int, new: Ints) -> None:
-    """Copies an entry into another memory."""
+    """Copy an entry into another memory."""
     to = _new_entry(new)
     for j in range(header.entry_width(old)):
         new[to + j] = old[x + j]
@@ -147,7 +147,7 @@ def _precedes(time: int, stream: int, number: int, later: int, other: int, limit
 
 @rare
 def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
-    """Close the gaps with an owner that begins with the run's next event."""
+    """Set the end of the gaps with an owner that begins with the run's next event."""
     start = w + t[GAPS] + FIRST_GAP
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         if gaps.forbidden(m, gap) != 0 and gaps.owner(m, gap) != 0 and gaps.before_stream(m, gap) == NOWHERE:
@@ -160,7 +160,7 @@ def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None
 def look_back(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, gap: int, view: int, end: bool
 ) -> tuple[int, bool, int]:
-    """Whether something forbidden is in a gap; whether since the window began, and its latest place there.
+    """Return whether a forbidden row is in a gap; whether since the window began; and its latest place there.
 
     ``end``: the gap lasts to the end of the window.
     """
@@ -228,7 +228,7 @@ def look_back(
 def gap_action(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, action: int, about: int, number: int
 ) -> bool:
-    """An action of negations on a wait; False if something forbidden has surely happened."""
+    """Do an action of negations on a wait; return False if a forbidden event has surely occurred."""
     knows = w + t[GAPS]
     for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         forbidden = gaps.forbidden(m, gap)
@@ -259,12 +259,12 @@ def gap_action(
     return True
 
 
-# Actions: what Kleenes, negations and bounds of time do to a wait, and whether it may go on.
+# Actions: the effects of Kleenes, negations and time bounds on a wait, and whether it may continue.
 
 
 @rare
 def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
-    """Actions on a wait; False if one of them forbids to go on."""
+    """Do actions on a wait; return False if one of them is impossible."""
     begun = w + SLOTS + t[N_SLOTS]
     completed = begun + t[N_KLEENES]
     aggregates = completed + t[N_KLEENES]
@@ -314,7 +314,7 @@ def may(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
     begin: int, end: int, code: int, code_end: int,
 ) -> bool:  # fmt: skip
-    """Actions on a wait, and whether it may go on: no condition that is decided here surely fails."""
+    """Do actions on a wait; return whether it may continue: no condition decided here surely fails."""
     if begin < end and not act(t, m, f, numbers, codes, w, begin, end):
         return False
     if code == code_end:
@@ -324,7 +324,9 @@ def may(
 
 @rare
 def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
-    """An iteration has several solutions: how many, and their sum, is beyond the tables."""
+    """Mark the aggregates of an iteration with several solutions: their number and sum are beyond
+    the tables.
+    """
     start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
     for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):
         a = t[AGGREGATES] + j * A_SIZE

@@ -46,7 +46,7 @@ from spaseq.matching.nfa.records import (
 
 @part
 def _reach(m: Ints, w: int, x: int, time: int) -> int:
-    """From an entry back, the first of this time that comes after a run; 0 if there is none."""
+    """Return the first entry of this time after a run, searching back from an entry; 0 if there is none."""
     while x != 0 and entries.time(m, x) == time:
         follows = waits.time(m, w) != time or (
             entries.stream(m, x) == waits.stream(m, w) and entries.number(m, x) > waits.number(m, w)
@@ -67,14 +67,14 @@ def _next_event(m: Ints, w: int, x: int, time: int) -> int:
 
 @inlined
 def _next_row(m: Ints, y: int) -> int:
-    """The next row of the same event."""
+    """Return the next row of the same event."""
     link = entries.link(m, y)
     return link if link != 0 and entries.position(m, link) == entries.position(m, y) else 0
 
 
 @part
 def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int) -> int:
-    """Whether rows, one for each part, join with a run and each other, and the conditions hold."""
+    """Return whether rows, one for each part, join with a run and each other, and the conditions hold."""
     trial, rows = header.trial(m), header.tried(m) + parts.LIMIT
     for j in range(SLOTS, header.width(m)):
         m[trial + j] = m[w + j]
@@ -83,7 +83,7 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
     unknown = False
     for i in range((candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE):
         unit, y = parts.unit(t, candidates.parts(t, c) + i * parts.SIZE), m[rows + i]
-        # A part knows nothing of its siblings, but that it must join with them.
+        # A part has no access to its siblings, except that it must join with them.
         verdict = judge_row(t, m, f, m, numbers, codes, w, unit, y)
         if verdict <= FALSE:
             return FALSE
@@ -122,7 +122,9 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
 def _judge_events(
     t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int, into: int
 ) -> int:
-    """Whether events, one for each part, are a match of a candidate; ``into`` takes what was gathered."""
+    """Return whether events, one for each part, are a match of a candidate; ``into`` gets what
+    was gathered.
+    """
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
     events, rows = header.tried(m), header.tried(m) + parts.LIMIT
     for i in range(size):
@@ -171,7 +173,7 @@ def _judge_events(
 
 @part
 def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
-    """Whether something that must not be skipped precedes all the events tried."""
+    """Return whether an event that must not be skipped precedes all the events tried."""
     events = header.tried(m)
     stream, least = entries.stream(m, m[events]), entries.number(m, m[events])
     for i in range(1, size):
@@ -194,9 +196,10 @@ def gather(
     w: int,
     c: int,
 ) -> int:
-    """Notes the combinations with an event that a run can take; how the relevant ones bar others.
+    """Record the combinations with an event that a run can take; return how relevant ones exclude later
+    events.
 
-    0: there are none; 1: they are all of several streams; 2: some are of one stream.
+    0: there are none; 1: all are of several streams; 2: some are of one stream.
     """
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
     events = header.tried(m)
@@ -247,7 +250,7 @@ def gather(
 
 @part
 def bind_entries(t: Ints, m: Ints, w: int, unit: int, x: int, several: bool) -> None:
-    """The slots take what a row binds, or what all rows of its event agree on."""
+    """Bind the slots to the values of a row, or to what all rows of its event agree on."""
     for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         slot, column = w + SLOTS + t[i], t[i + 1]
         identifier = value(m, column, x)

@@ -34,7 +34,7 @@ def _is_of_key(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
 
 @inlined
 def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
-    """Whether a row is of the partition's key; ``key`` 0: all rows of the event are."""
+    """Return whether a row is of the partition's key; ``key`` 0: all rows of the event are."""
     return key == 0 or _is_of_key(t, m, b, g, r, key)
 
 
@@ -42,7 +42,7 @@ def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
 def judge_row(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int, unit: int, r: int
 ) -> int:
-    """Whether a row joins with a run and the conditions hold."""
+    """Return whether a row joins with a run and the conditions hold."""
     unknown = False
     for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         known = waits.slot(m, w, t[i])
@@ -64,9 +64,10 @@ def judge_row(
 def judge(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, share: int, key: int, w: int, c: int
 ) -> tuple[int, int]:
-    """Whether the event is relevant for a candidate of a wait; the one row that is, or -1 if several.
+    """Return whether the event is relevant for a candidate of a wait; and the only relevant row, or -1 if
+    several.
 
-    ``share``: which rows the candidate's GPM has in it.
+    ``share``: the rows of the candidate's GPM in the event.
     """
     unit, g = candidates.unit(t, c), candidates.gpm(t, c)
     true, unknown, row = 0, 0, -1
@@ -91,7 +92,7 @@ def judge(
 
 @rare
 def _asked(t: Ints, m: Ints, w: int, c: int, row: int) -> tuple[int, int]:
-    """The same where the tables cannot tell: as answered, or the question is written down."""
+    """Return the answer of a question that the tables cannot decide; record the question if it has none."""
     asked = header.asked(m)
     header.set_asked(m, asked + 1)
     if asked < header.answered(m):

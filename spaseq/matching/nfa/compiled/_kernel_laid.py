@@ -1,4 +1,4 @@
-"""The runs found that are nothing but their events → columns of matches, in the order of delivery."""
+"""The runs found that are only events → columns of matches, in the order of delivery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spaseq.matching.nfa.records import findings, header, nodes, partitions
 
 @kernel
 def size_of_found(ints: Ints) -> int:
-    """How many events the runs found have."""
+    """Return how many events the runs found have."""
     m: Ints = pointer(ints)
     size = 0
     for i in range(header.found_count(m)):
@@ -72,7 +72,7 @@ def _place(m: Ints, i: int) -> int:
 
 @inlined
 def _is_of_group(m: Ints, i: int, j: int) -> bool:
-    """Whether two of the runs found end with one event of one partition."""
+    """Return whether two of the runs found end with one event of one partition."""
     one, other = _place(m, i), _place(m, j)
     return bool(
         findings.event(m, one) == findings.event(m, other)
@@ -82,11 +82,11 @@ def _is_of_group(m: Ints, i: int, j: int) -> bool:
 
 @part
 def _sort(m: Ints, first: int, count: int, w: Ints, rank: Ints, ranks: int) -> bool:
-    """Writes the order of some neighbours, counted from the first, to where ``w`` begins.
+    """Write the order of consecutive runs, counted from the first, from ``w`` on.
 
-    False if two of them are of the same events.
+    Return False if two of them have the same events.
     """
-    # Behind the order: room for another one; where the path of each begins; the paths, which compare.
+    # After the order: room for another one; where the path of each begins; the paths, as comparable numbers.
     other, begins, at = count, 2 * count, 3 * count + 1
     for i in range(count):
         w[i], w[begins + i] = i, at
@@ -127,7 +127,7 @@ def _sort(m: Ints, first: int, count: int, w: Ints, rank: Ints, ranks: int) -> b
 
 @inlined
 def _compare(w: Ints, begins: int, one: int, other: int) -> int:
-    """Below 0 if one run comes before the other, 0 if they are of the same events, above 0 otherwise."""
+    """Return below 0 if one run comes before the other, 0 if they have the same events, above 0 otherwise."""
     i, last_i = w[begins + one], w[begins + one + 1]
     j, last_j = w[begins + other], w[begins + other + 1]
     while i < last_i and j < last_j:

@@ -1,4 +1,4 @@
-"""What calls end with, what negations know, the marks instead of places; how a batch is read.
+"""The results of calls, the state of negations in a wait, marks in place of references, reading a batch.
 
 The fields of the tables' rows and of the memory's records are in ``records``.
 """
@@ -12,7 +12,7 @@ from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_values import Ints
 from spaseq.matching.nfa.records import parts
 
-# What a call ends with.
+# The results of a call.
 DONE: Final = 0
 ASK: Final = 1
 ROOM: Final = 2
@@ -22,28 +22,28 @@ DRAIN: Final = 5
 CONSUME: Final = 6
 UNRANKED: Final = 7
 
-# What a wait knows of negations, from GAPS on: whether something that is forbidden before the match was
-# there, its latest place on the window's axis, whether something is left to be asked exactly; then its gaps.
+# The state of negations in a wait, from GAPS on: whether a forbidden event precedes the match, its latest
+# place on the window's axis, whether an exact decision is needed; then the gaps.
 IS_LED: Final = 0
 LED: Final = 1
 UNSURE: Final = 2
 FIRST_GAP: Final = 3
-#: Shares of an event that take up no more room are looked at one by one.
+#: Shares of an event up to this size are searched one by one.
 _FEW_SHARES: Final = 4 * batch.SHARE
 
-#: Instead of a stream: no event, and events of several streams.
+#: In place of a stream: no event, and events of several streams.
 NOWHERE: Final = -2
 SEVERAL: Final = -1
-# Of a negation: where its checks begin and end, for each view (the Kleenes in progress when it is decided).
+# For a negation: the range of its checks, for each view (the Kleenes in progress when it is decided).
 FORBIDDEN_SIZE: Final = 2
 
-# What is gathered: 1 if some of the events have several solutions, and an entry for each part.
+# What was gathered: 1 if some of the events have several solutions, and an entry for each part.
 GATHERED_SIZE: Final = 1 + parts.LIMIT
 
 
 @inlined
 def share_of(b: Ints, g: int, e: int) -> int:
-    """Where it stands which rows GPM g has in event e; 0 if it has none."""
+    """Return the place of the share of GPM g in event e; 0 if it has none."""
     begin, end = batch.shares(b, e), batch.shares(b, e + 1)
     while end - begin > _FEW_SHARES:
         middle = begin + (end - begin) // (2 * batch.SHARE) * batch.SHARE
@@ -60,7 +60,7 @@ def share_of(b: Ints, g: int, e: int) -> int:
 
 @inlined
 def rows_of(b: Ints, g: int, e: int) -> tuple[int, int]:
-    """Where the rows of GPM g in event e begin, and where they end."""
+    """Return the range of the rows of GPM g in event e."""
     share = share_of(b, g, e)
     if share == 0:
         return 0, 0

@@ -1,15 +1,15 @@
-"""The runs kernel's memory: one array of integers that holds all runs, and what is done to it.
+"""The runs kernel's memory: one array of integers that holds all runs, and the operations on it.
 
-References are places in the array, 0 is none. It begins with the *header*: counters, and where the
-sections are. Then come, each with its fields in the module of ``records`` that is called like it,
+References are places in the array, 0 is none. It begins with the *header*: counters, and the places of the
+sections. The sections follow, each with its fields in the class of ``records`` of its name:
 
-- *waits*, runs in front of a gate: their fields and slots, then per Kleene the iterations
+- *waits*, runs before a gate: their fields and slots, then per Kleene the iterations
   begun and those completed, and the aggregates of completed iterations. The first wait is the empty run.
 - *nodes*, the events of runs, as trees from the newest back; used by waits and by later
   nodes.
 - *buckets*, an open hash table: the waits at a gate of ``;`` or ``:`` by partition and
-  join key, as a list or (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` hang
-  on their partition. Also the chains of entries, by partition and key.
+  join key, as a list or (at a gate with one ordering filter) as a pairing heap. Waits at gates of ``,`` are
+  listed at their partition. Also the chains of entries, by partition and key.
 - *entries*, rows that negations and ``&`` look back at.
 - *partitions* and a hash table of them; scratch space.
 """
@@ -26,7 +26,7 @@ from spaseq.matching.filters._kernel_values import (
 from spaseq.matching.nfa.records import buckets, header, nodes, partitions, waits
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
-#: What the parts of a bucket's name are multiplied by, all at once: to mix each into the last takes longer.
+#: The multipliers of a bucket's hash, all applied at once: mixing one part after the other takes longer.
 _ODD_0: Final = 0x1E3779B97F4A7C15
 _ODD_1: Final = 0x3F58476D1CE4E5B9
 _ODD_2: Final = 0x14D049BB133111EB
@@ -46,7 +46,9 @@ def mix(code: int, value: int) -> int:
 
 @part
 def find_partition(m: Ints, size: int, key: int) -> int:
-    """Return the partition with the ``size`` key ids at ``key``, new if need be; 0 if there is no room."""
+    """Return the partition with the ``size`` key ids at ``key``, a new one if needed; 0 if there
+    is no room.
+    """
     if size == 0:
         return int(header.partitions(m))
     code = 1
@@ -108,7 +110,7 @@ def new_node(m: Ints) -> int:
 
 @part
 def release(m: Ints, node: int) -> None:
-    """One use of a node less; nodes without uses are free."""
+    """Remove one use of a node; nodes without uses are freed."""
     while node != 0:
         nodes.set_uses(m, node, nodes.uses(m, node) - 1)
         if nodes.uses(m, node) > 0:
@@ -122,7 +124,7 @@ def release(m: Ints, node: int) -> None:
 
 @part
 def forget(m: Ints, w: int) -> None:
-    """A wait that hangs nowhere is free."""
+    """Free a wait that is in no list."""
     release(m, waits.node(m, w))
     waits.set_gate(m, w, 0)
     waits.set_link(m, w, header.free_wait(m))
@@ -132,7 +134,7 @@ def forget(m: Ints, w: int) -> None:
 
 @part
 def unlink(m: Ints, w: int) -> None:
-    """Takes a wait out of its list."""
+    """Remove a wait from its list."""
     back, link = waits.back(m, w), waits.link(m, w)
     if link != 0:
         waits.set_back(m, link, back)
@@ -146,7 +148,7 @@ def unlink(m: Ints, w: int) -> None:
 
 @part
 def remove(m: Ints, w: int) -> None:
-    """Takes a wait out of its list and frees it."""
+    """Remove a wait from its list and free it."""
     unlink(m, w)
     forget(m, w)
 
@@ -156,7 +158,7 @@ def remove(m: Ints, w: int) -> None:
 
 @part
 def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, make: bool) -> int:
-    """The bucket of a gate, partition and key; 0 if there is none and none is to be made."""
+    """Return the bucket of a gate, partition and key; with ``make``, a new one if needed, else 0."""
     code = gate * _ODD_0 + p * _ODD_1 + k0 * _ODD_2 + k1 * _ODD_3 + k2 * _ODD_4 + k3 * _ODD_5
     code = (code ^ (code >> 29)) * _MULTIPLIER
     mask = header.bucket_count(m) - 1
@@ -189,7 +191,7 @@ def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, 
 
 @part
 def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
-    """Copies a partition into another memory, but for its runs."""
+    """Copy a partition into another memory, without its runs."""
     for j in range(t[N_KEYS]):
         new[header.keys(new) + j] = partitions.key(old, p, j)
     to = find_partition(new, t[N_KEYS], header.keys(new))

@@ -1,4 +1,4 @@
-"""Where runs stand in the memory: lists, heaps, the heap of matches that wait; moving and dropping them."""
+"""The places of runs in the memory: lists, heaps, the heap of waiting matches; moving and dropping runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _hang(m: Ints, w: int, head: int) -> None:
 
 @inlined
 def bucket_of(t: Ints, m: Ints, w: int, p: int) -> int:
-    """The bucket of a wait of a partition, by its gate and what it knows of the join key."""
+    """Return the bucket of a wait of a partition, by its gate and the bound values of the join key."""
     gate = waits.gate(m, w)
     start = gates.keys(t, gate)
     size = gates.keys_end(t, gate) - start
@@ -46,7 +46,9 @@ def bucket_of(t: Ints, m: Ints, w: int, p: int) -> int:
 
 @inlined
 def bucket_of_row(t: Ints, m: Ints, b: Ints, gate: int, p: int, r: int, at: int) -> int:
-    """The bucket at a gate of the key that a row has in the columns from ``at`` on; 0 if none is there."""
+    """Return the bucket at a gate of the key that a row has in the columns from ``at`` on; 0 if there is
+    none.
+    """
     size = gates.keys_end(t, gate) - gates.keys(t, gate)
     k0 = value(b, t[at], r)
     k1 = value(b, t[at + 1], r) if size > 1 else 0
@@ -57,7 +59,7 @@ def bucket_of_row(t: Ints, m: Ints, b: Ints, gate: int, p: int, r: int, at: int)
 
 @part
 def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
-    """Puts a wait where it is found."""
+    """Put a wait into its list or heap."""
     gate = waits.gate(m, w)
     if gates.operator(t, gate) == gates.STRICT:
         waits.set_bucket(m, w, 0)
@@ -77,20 +79,20 @@ def place(t: Ints, m: Ints, w: int, numbers: Floats, codes: Codes) -> None:
 
 @inlined
 def is_orderly(code: int) -> bool:
-    """Whether a term's double says all about its order among such terms."""
+    """Return whether a term's double determines its order among such terms."""
     return code in (SHORT, DOUBLE)
 
 
 @inlined
 def bound(t: Ints, m: Ints, w: int, numbers: Floats) -> float:
-    """What orders a wait in its heap: the least leave first."""
+    """Return the sort key of a wait in its heap: the least leaves first."""
     gate = waits.gate(m, w)
     return float(numbers[waits.slot(m, w, gates.slot(t, gate))] * gates.sign(t, gate))
 
 
 @part
 def _meld(t: Ints, m: Ints, a: int, b: int, numbers: Floats) -> int:
-    """Two pairing heaps as one."""
+    """Return two pairing heaps as one."""
     if a == 0:
         return b
     if b == 0:
@@ -104,7 +106,7 @@ def _meld(t: Ints, m: Ints, a: int, b: int, numbers: Floats) -> int:
 
 @part
 def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
-    """Takes the least wait out of a heap."""
+    """Remove the least wait from a heap."""
     least = buckets.root(m, bucket)
     pairs = 0
     child = waits.child(m, least)
@@ -148,7 +150,7 @@ def dissolve(m: Ints, bucket: int) -> None:
 
 @rare
 def park(m: Ints, w: int) -> None:
-    """Lets a match wait, in the order of ``DUE``."""
+    """Let a match wait, ordered by ``DUE``."""
     waits.set_bucket(m, w, waits.IS_PARKED)
     heap, i = header.parked(m), header.parked_count(m)
     header.set_parked_count(m, header.parked_count(m) + 1)
@@ -163,7 +165,7 @@ def park(m: Ints, w: int) -> None:
 
 @part
 def unpark(m: Ints) -> int:
-    """Takes the match out that has waited most."""
+    """Remove and return the match that is due first."""
     heap = header.parked(m)
     first = m[heap]
     header.set_parked_count(m, header.parked_count(m) - 1)
@@ -184,7 +186,9 @@ def unpark(m: Ints) -> int:
 
 @inlined
 def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
-    """Whether a wait is none, or can never go on at a place on the window's axis and a time."""
+    """Return whether a place has no wait, or one that cannot continue at a place on the window's axis and a
+    time.
+    """
     if waits.gate(m, w) == 0 or axis > reach_after(waits.first(m, w), limit):
         return True
     return bool(waits.barred(m, w) != 0 and time > waits.bar_time(m, w))
@@ -192,7 +196,7 @@ def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
 
 @part
 def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
-    """Copies a wait into another memory. In ``old``, USES of a moved node says where it is (negated)."""
+    """Copy a wait into another memory. In ``old``, USES of a moved node says where it is (negated)."""
     to = new_wait(new)
     for j in range(header.width(old)):
         if j != waits.SUMS:
@@ -224,7 +228,7 @@ def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
 def move(
     t: Ints, old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats, numbers: Floats, codes: Codes
 ) -> None:
-    """Moves a wait into another memory, where it waits as before."""
+    """Move a wait into another memory, where it waits as before."""
     to = carry(old, old_f, w, new, new_f)
     waits.set_partition(new, to, move_partition(t, old, waits.partition(old, w), new))
     if waits.bucket(old, w) == waits.IS_PARKED:
@@ -235,7 +239,7 @@ def move(
 
 @part
 def drop(m: Ints, p: int, position: int) -> None:
-    """Ends the runs of a partition; those to come begin after a position."""
+    """End the runs of a partition; those to come begin after a position."""
     partitions.set_head(m, p, 0)
     partitions.set_dropped(m, p, position)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):

@@ -1,4 +1,4 @@
-"""The runs of the priority simulation: a machine whose runs keep their choices, family by family."""
+"""The runs of the priority simulation: a machine with runs that keep their choices, family by family."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from spaseq.matching.nfa.skip.preference import (
 
 #: Before all events.
 ALWAYS: Final[Moment] = (-math.inf,)
-#: More than the number of any event.
+#: Greater than the number of any event.
 _LAST: Final = 1 << 62
-#: So many runs are not worth comparing.
+#: Fewer runs than this are not compared for merging.
 FEW: Final = 4
 
 
 class FamilyMachine(RunMachine):
-    """A machine whose runs keep their choices. ``begun`` gathers the first events that runs begin with.
+    """A machine with runs that keep their choices. ``begun`` collects the first events of new runs.
 
     The runs of one first event are a family, see ``simulation``.
     """
@@ -53,13 +53,13 @@ class FamilyMachine(RunMachine):
         self._preference = preference
         self._merging = merging
         self._open = open_bounds(program.gates)
-        #: What happens before this time has happened.
+        #: All events before this time have come.
         self.time: float = -math.inf
         self.begun: dict[int, Occurrence] = {}
         super().__init__(program, context, window, single)
 
     def reset(self) -> None:
-        # What waits for the first event of a match, and each ALL by the number of what waits for it.
+        # The wait for a match's first event; and each ALL, by the number of the run that waits for it.
         self._starts: dict[int, Wait] = {}
         self._gatherings: dict[int, AllGathering] = {}
         super().reset()
@@ -77,7 +77,7 @@ class FamilyMachine(RunMachine):
     def _traced(self, before: PartialMatch, run: PartialMatch, trace: ChoiceTrace) -> PartialMatch:
         first = before.first
         if first is None:
-            # Among simultaneous events the first is that of the first stream, whichever came first.
+            # Among simultaneous events the first is that of the first stream, in any order of arrival.
             events = (event for _, event in run.choices)
             first = min(events, key=lambda event: self._preference.moment(event.stamp))
         return replace(run, first=first, trace=trace)
@@ -104,15 +104,16 @@ class FamilyMachine(RunMachine):
     # --- families -----------------------------------------------------------------------------
 
     def has(self, first: Occurrence) -> bool:
-        """Whether a run that began with an event may still become a match."""
+        """Return whether a run that began with an event may still become a match."""
         return any(True for _ in self._alive(first))
 
     def cut(
         self, first: Occurrence, best: ChoiceTrace | None = None, now: Moment = ALWAYS, tick: Moment = ALWAYS
     ) -> bool:
-        """Ends the runs of a first event that cannot become a match preferred to the best; if some are left.
+        """End the runs of a first event that cannot become a match preferred to the best; return whether some
+        are left.
 
-        No event will come before ``now``, or be gathered with one that does if it is before ``tick``.
+        No event will come before ``now``, and none before ``tick`` will be gathered with a future one.
         """
         left = False
         for number, member in list(self._alive(first)):
@@ -125,7 +126,7 @@ class FamilyMachine(RunMachine):
         return left
 
     def merge(self, first: Occurrence, now: Moment, tick: Moment) -> None:
-        """Of the runs of a first event that have the same future, leaves the preferred one; see ``cut``."""
+        """Among the runs of a first event with the same future, keep only the preferred one; see ``cut``."""
         _, members = self._families.get(first.position, (first, {}))
         if len(members) <= FEW:
             return
@@ -144,7 +145,9 @@ class FamilyMachine(RunMachine):
                 self._remove(wait)
 
     def beginnings(self, tick: Moment) -> set[Moment]:
-        """The events in hand with which a match may begin that also takes one to come at their time."""
+        """Return the current events with which a match may begin that also takes a future event of their
+        time.
+        """
         return {
             moment
             for wait in self._starts.values()
@@ -155,12 +158,16 @@ class FamilyMachine(RunMachine):
         }
 
     def begins(self, first: Moment, now: Moment, tick: Moment) -> list[ChoiceTrace]:
-        """Choices of which one is less than that of any match that begins with an event and one to come."""
+        """Return choices of which one is a lower bound for all matches that begin with an event and a future
+        one.
+        """
         waits = [w for w in self._starts.values() if any(isinstance(way.unit, Both) for way, *_ in w.begun)]
         return [self._bound(wait, now, tick, first) for wait in waits]
 
     def _rough_bound(self, wait: Wait, now: Moment, tick: Moment) -> ChoiceTrace:
-        """As ``_bound``, without asking which events in hand could be taken: for many runs of one future."""
+        """Return a bound like ``_bound`` that ignores which current events could be taken: for many runs of
+        one future.
+        """
         match wait.gate.ways[0].unit:
             case Atom():
                 chosen: Chosen = (now,)
@@ -171,13 +178,15 @@ class FamilyMachine(RunMachine):
         return self._preference.bound(wait.run.trace, wait.gate.order, chosen, now)
 
     def _bound(self, member: Member, now: Moment, tick: Moment, first: Moment = ALWAYS) -> ChoiceTrace:
-        """No match that this leads to is preferred to it, of those without events before ``first``."""
+        """Return a lower bound of the choices of all matches from here, except those with events before
+        ``first``.
+        """
         outer, gathering = _outermost(member)
         chosen = self._least(outer, gathering or self._gatherings.get(outer.number), now, tick, first)
         return self._preference.bound(outer.run.trace, outer.gate.order, chosen, now)
 
     def _least(self, wait: Wait, gathering: Home | None, now: Moment, tick: Moment, first: Moment) -> Chosen:
-        """The least choice of what a run waits for, or the beginning of it."""
+        """Return the least choice of the step that a run waits for, or the beginning of it."""
         unit = wait.gate.ways[0].unit
         if isinstance(unit, Atom):
             return (now,)
@@ -197,7 +206,7 @@ class FamilyMachine(RunMachine):
     def _takes(
         self, wait: Wait, begun: tuple[GateEdge, PartialMatch, Rows], atom: Node, tick: Moment
     ) -> Iterator[Moment]:
-        """Of the events in hand, when those are that a GPM of an ``&`` may take."""
+        """Yield the moments of the current events that a GPM of an ``&`` may take."""
         way, run, rows = begun
         if isinstance(atom, Atom):
             for event in self._in_hand(tick):
@@ -206,18 +215,18 @@ class FamilyMachine(RunMachine):
                     yield self._preference.moment(event.stamp)
 
     def _in_hand(self, tick: Moment) -> list[Occurrence]:
-        """The events that one to come may be gathered with."""
+        """Return the events that a future one may be gathered with."""
         return self._now if self._now and tick <= (self._now[0].time,) else []
 
     def _alive(self, first: Occurrence) -> Iterator[tuple[int, Member]]:
-        """What may still become a match that begins with an event."""
+        """Yield the runs that may still become a match that begins with an event."""
         _, members = self._families.get(first.position, (first, {}))
         for number, member in members.items():
             if self._may_step(member) if isinstance(member, Wait) else number in member.found:
                 yield number, member
 
     def _may_step(self, wait: Wait) -> bool:
-        """Whether some event to come may still take a run on."""
+        """Return whether some future event may still extend a run."""
         since = wait.run.since
         for end in self._open[wait.gate]:
             begun = since.get(end.within)
@@ -225,14 +234,16 @@ class FamilyMachine(RunMachine):
                 return False
         if not wait.blockers or not isinstance(wait.gate.ways[0].unit, Atom):
             return bool(wait.begun)
-        # What follows at a later time is barred: it must be simultaneous with what bars it.
+        # Later events are excluded: it must be simultaneous with the event that excludes it.
         time, frontier = wait.blockers[0][0].time, wait.run.frontier
         coming = (Stamp(time, stream, _LAST) for stream in self.context.streams)
         return any((frontier is None or frontier.precedes(s)) and not wait.bars([s]) for s in coming)
 
 
 def _outermost(member: Member) -> tuple[Wait, Home | None]:
-    """What waits in the sequence itself: a run, or that in front of the ``ALL`` for which it waits."""
+    """Return the run that waits in the sequence itself: this one, or the one before the ``ALL`` it belongs
+    to.
+    """
     home = None if isinstance(member, Wait) else member.home
     wait = member if isinstance(member, Wait) else member.home.wait
     while wait.run.home is not None:

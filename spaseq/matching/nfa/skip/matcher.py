@@ -34,7 +34,7 @@ from spaseq.matching.nfa.skip.tables import Ordering, order_tables
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
-# The ordered kernel's memory: that of the runs kernel, the families, and what an event has made so far.
+# The kernel's memory: that of the runs kernel, the families, and the runs that an event has made.
 
 Ints = npt.NDArray[np.int64]
 
@@ -62,16 +62,16 @@ class Families:
 
     @property
     def found(self) -> int:
-        """How many matches were found, and are not forgotten."""
+        """How many matches were found and not forgotten."""
         return int(self.rows[roster.COUNT])
 
     def oldest(self, otherwise: int, column: int, members: int = -1) -> int:
-        """What a column says of the oldest family that one of these members wants."""
+        """Return a column of the oldest family that one of these members needs."""
         family = int(k.oldest(self.rows, members))
         return int(self.rows[family + column]) if family else otherwise
 
     def make_room(self) -> None:
-        """More space for what is short of it, now that nothing is found any more. Raises ``LimitError``."""
+        """Make room for what needs it; there must be no undelivered matches. Raises ``LimitError``."""
         a, m = self.rows, self.runs.ints
         if not a[roster.FREE] and a[roster.NEXT] >= a[roster.END]:
             self._budget.takes("families", 16 * len(a))
@@ -87,7 +87,7 @@ class Families:
             self._move(Capacity(*map(max, Capacity(waits, nodes, 1, 1), _START)))
 
     def _move(self, room: Capacity) -> None:
-        """Takes the runs that are alive into another memory."""
+        """Move the live runs to another memory."""
         old = self.runs
         self.runs = memory(self._compiled, room, self._budget, old)
         tables = self._compiled.tables
@@ -98,7 +98,7 @@ class Families:
         self.seen = self._nothing_seen()
 
     def _nothing_new(self) -> Ints:
-        """Of no partition an event of any GPM is known."""
+        """Return the state in which no partition has a newest event of any GPM."""
         apart = self._options[preferences.OWN] and self._compiled.tables[v.N_KEYS]
         most = int(self.runs.ints[header.MOST_PARTITIONS]) if apart else 0
         return np.zeros(most * len(self._compiled.gpms), dtype=np.int64)
@@ -110,14 +110,14 @@ class Families:
 
 # The priority simulation over columns: batches of solutions in, preferred matches out.
 
-#: Later than any event, and far from overflow.
+#: Later than any event, without overflow.
 
 
 class Preferred(NamedTuple):
     """Preferred matches in the order in which they are delivered, a row each.
 
-    ``members``: whose each is, as bits; ``turns`` the events of the batch that deliver them. ``keys`` are the
-    partition's values; ``ways`` how they ended; ``depths`` how many events they have. ``steps`` are those
+    ``members``: of each, as bits; ``turns``: the events of the batch that deliver them. ``keys`` are the
+    partition's values; ``ways`` how they ended; ``depths`` how many events they have. ``steps`` are these
     events, one match after the other: position, candidate, and row.
     """
 
@@ -141,7 +141,7 @@ class SkipMatcher:
         ordering: Ordering | None = None,
         budget: Budget | None = None,
     ) -> None:
-        """``ordering``: its tables, if they are made; ``budget``: what it may take, if not the context's."""
+        """``ordering``: its tables, if they exist; ``budget``: what it may keep, if not the context's."""
         budget = budget or context.budget
         self._ordering = ordering = ordering or order_tables(pattern, dictionary.pin, window)
         self._options = ordering.options
@@ -166,10 +166,10 @@ class SkipMatcher:
         )
         several = len(set(pattern.streams)) > 1
         self._ranked = RankedEvents(c.gpms, context.rank, dictionary) if several else None
-        # What an event completed that was too large to be taken alone, before it was taken.
+        # The matches of a large single event, from before it was taken with a batch.
         self._before: list[Block] = []
         self.families = Families(ordering, budget)
-        # The order of the keys of the batch in hand, if somebody asked for that.
+        # The order of the current batch's keys, if it was needed.
         self._ranks: Ints | None = None
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
@@ -185,7 +185,7 @@ class SkipMatcher:
             yield from self._in_order(self._ranked.push(batch, solutions))
 
     def _in_order(self, ready: Ready | None) -> Iterator[Block]:
-        """Takes events of several streams whose turn has come."""
+        """Process due events of several streams."""
         if ready is not None:
             yield from self._process(ready.batch, ready.start, ready.solutions)
 
@@ -195,7 +195,7 @@ class SkipMatcher:
         yield from self._go_on(columns, start, self._run(columns))
 
     def _run(self, columns: Ints) -> int:
-        """Takes a batch as far as the kernel can."""
+        """Process a batch as far as the kernel can."""
         every, numbers = self.families, self._columns.numbers
         return k.run(
             self._tables, self._options, every.runs.ints, every.runs.floats, every.rows, every.seen,
@@ -203,7 +203,7 @@ class SkipMatcher:
         )  # fmt: skip
 
     def _go_on(self, columns: Ints, start: int, ended: int) -> Iterator[Block]:
-        """Does what the kernel stopped for, until the batch is done."""
+        """Provide what the kernel stopped for, until the batch is done."""
         while True:
             every = self.families
             if ended == status.UNRANKED:
@@ -241,23 +241,23 @@ class SkipMatcher:
         return self._columns.taking.counts()
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: time has come to the event's thereby, too."""
+        """See ``Quick.take_single``; also advances time to the event."""
         if self._ranked is not None:
             return self._take_ranked(self._ranked, event)
         return self._complete(self._take_alone(event, start), start)
 
     def _complete(self, columns: Ints, start: int) -> Iterator[Block] | None:
-        """What an event completes that came alone, as the kernel reads it."""
+        """Return the matches of a single event in the kernel's form."""
         ended = self._run_alone(columns)
         if ended == status.DONE and not self.families.found:
             return None
         return self._go_on(columns, start, ended)
 
     def _take_ranked(self, ranked: RankedEvents, event: Single) -> Iterator[Block] | None:
-        """Takes an event of one of several streams, or holds it as long as others may come before it."""
+        """Process an event of one of several streams, or hold it as long as others may precede it."""
         taking, time, rank = self._columns.taking, event.at.time, ranked.rank(event.at.stream)
         if ranked.time == time:
-            raise UnsolvedError  # to be put in order with the batch that is held
+            raise UnsolvedError  # to be ordered with the batch that is held
         found: list[Block] = []
         if rank > 0:
             solved = taking.solve(event)
@@ -276,7 +276,7 @@ class SkipMatcher:
         return iter(found) if found else None
 
     def _released(self, ranked: RankedEvents, time: int) -> Iterator[Block]:
-        """What those complete that were held before a time."""
+        """Yield the matches of events held before a time."""
         yield from self._in_order(ranked.advance(time))
         for held in ranked.due(time):
             axis = self._window.place(held.event.at.time, ranked.next)
@@ -286,7 +286,7 @@ class SkipMatcher:
             yield from self._complete(columns, ranked.step()) or ()
 
     def _gather(self, ranked: RankedEvents) -> None:
-        """Makes a batch of what is held and came alone, and counts it."""
+        """Make a batch of the held single events, and count it."""
         if not ranked.held:
             return
         taking, held, ranked.held = self._columns.taking, ranked.held, []
@@ -296,7 +296,7 @@ class SkipMatcher:
 
     @property
     def waits(self) -> bool:
-        """Whether ``advance`` may give matches."""
+        """Whether ``advance`` may return matches."""
         return True
 
     def is_due(self, time: int) -> bool:
@@ -305,31 +305,33 @@ class SkipMatcher:
         return True
 
     def advance(self, time: int) -> Iterator[Block]:
-        """Time has come to ``time``: yields the matches that are certain thereby."""
+        """Advance to ``time``: yield the matches that become certain."""
         if self._ranked is not None:
             yield from self._released(self._ranked, time)
         if self._window.counted:
-            # It ends no window, but what must be WITHIN a time.
+            # Time ends no window here, but decides elements with WITHIN.
             yield from self._finish(EARLIEST, time)
         else:
             yield from self._finish(time if self._window.sliding else self._window.index(time), time)
 
     def close(self) -> Iterator[Block]:
-        """No event will come any more: every window ends."""
+        """End all windows, as no event will come."""
         if self._ranked is not None:
             yield from self._released(self._ranked, END)
         yield from self._finish(LATEST, LATEST, closes=True)
 
     def settled(self, time: int, members: int = -1) -> int:
-        """The time up to which all matches were delivered, when the query's time has come to ``time``.
+        """Return the time up to which all matches were delivered, when the query's time is ``time``.
 
-        A match that is not decided yet ends no earlier than it began. ``members``: whose matches, as bits.
+        An undecided match ends no earlier than it began. ``members``: of the matches, as bits.
         """
         held = time if self._ranked is None else self._ranked.oldest(time)
         return min(time, held, self.families.oldest(time, families.TIME, members))
 
     def _finish(self, at: int, time: int, *, closes: bool = False) -> Iterator[Block]:
-        """The matches that are due before a place on the window's axis, and a time; all if no event comes."""
+        """Yield the matches that are due before a place on the window's axis, and a time; all if no event
+        comes.
+        """
         every = self.families
         k.finish(self._tables, self._options, every.runs.ints, every.rows, every.newest, at, time, closes)
         yield from self._found()
@@ -342,7 +344,7 @@ class SkipMatcher:
             yield from self._matches.made(found.keys, found.ways, found.depths, found.steps)
 
     def _unrolled(self) -> Preferred:
-        """What was found since the last call, which is forgotten."""
+        """Return the matches found since the last call, and forget them."""
         every = self.families
         m = every.runs.ints
         rows = np.zeros((every.found, results.SIZE), dtype=np.int64)
@@ -361,7 +363,7 @@ class SkipMatcher:
     # --- columns in ---------------------------------------------------------------------------
 
     def _take_alone(self, event: Single, start: int) -> Ints:
-        """An event that came alone as the kernel reads it; see ``Quick.take_single``."""
+        """Return a single event in the kernel's form; see ``Quick.take_single``."""
         axis = self._window.place(event.at.time, start)
         columns = self._columns.taking.take(event, start, axis, self._oldest(axis))
         if columns is None:
@@ -369,34 +371,36 @@ class SkipMatcher:
         return columns
 
     def _run_alone(self, columns: Ints) -> int:
-        """Takes an event that came alone as far as the kernel can."""
+        """Process a single event as far as the kernel can."""
         self._renew()
         self.families.runs.begin()
         return self._run(columns)
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        """A batch as the kernel reads it."""
+        """Return a batch in the kernel's form."""
         axis = self._window.places(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, self._oldest(int(axis[0])))
         self._renew()
         return self._columns.packed(chunk, axis)
 
     def _oldest(self, axis: int) -> int:
-        """From where on the window's axis events may be in matches when one is there.
+        """Return the oldest place of events in matches, on the window's axis, when an event is at ``axis``.
 
-        A match that is due with that event may have such as no window holds any more.
+        A match that is due with that event may have older events than its window.
         """
         return min(axis - self._tables.item(v.LIMIT), self.families.oldest(axis, families.FIRST))
 
     def _renew(self) -> None:
-        """Runs that are over may hold ids that mean something else now, but are shown no event more."""
+        """Clear ids that may have another meaning now: ended runs may still hold some, but see no more
+        events.
+        """
         if self._columns.renew():
             self.families.runs.forget_answers()
 
     # --- questions ----------------------------------------------------------------------------
 
     def _answer(self, start: int) -> None:
-        """Decides exactly what the tables could not."""
+        """Decide exactly what the tables could not decide."""
         runs = self.families.runs
         m, key = runs.ints, runs.key(self._keys)
         event = start + int(m[header.EVENT])
@@ -414,5 +418,5 @@ class SkipMatcher:
         m[header.ANSWERED] = m[header.ASKED]
 
     def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Whether an event is relevant for a run."""
+        """Return whether an event is relevant for a run."""
         return self._replay.is_relevant(path, step, key)

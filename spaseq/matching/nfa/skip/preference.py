@@ -1,4 +1,4 @@
-"""What AFTER MATCH SKIP prefers (semantics, section 6): where a match may begin, which of two comes first."""
+"""Preference under AFTER MATCH SKIP (semantics, 6): where a match may begin, which of two is preferred."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from spaseq.matching.model import Found
 
 # Where the next match may begin (semantics, section 6, AFTER MATCH SKIP).
 
-#: Where an event stands: its time, its stream by the order of their IRIs, its number there.
+#: The place of an event in the order of all: its time, its stream's rank by IRI, its number there.
 Moment = tuple[float, ...]
 
-#: The place of a stream, given by its id, in the order of their IRIs.
+#: Returns the rank of a stream, given by its id, in the order of IRIs.
 Rank = Callable[[int], int]
 
 
 def moment(stamp: Stamp, rank: Rank) -> Moment:
-    """Where an event stands in the order of all events."""
+    """Return the place of an event in the order of all events."""
     return stamp.time, rank(stamp.stream), stamp.n
 
 
 def resumed_at(skip: Skip, found: Found, rank: Rank) -> Moment:
-    """The moment from which on the next match may begin."""
+    """Return the moment from which the next match may begin."""
     moments = sorted(moment(event.stamp, rank) for _, event in found.events)
     if skip.mode is SkipMode.PAST_LAST_EVENT:
         return _after(moments[-1])
@@ -44,7 +44,7 @@ def resumed_at(skip: Skip, found: Found, rank: Rank) -> Moment:
 
 
 def falls_back(skip: Skip, found: Found, rank: Rank) -> bool:
-    """Whether SKIP TO names no event of a match, or its first, from which no other match may begin."""
+    """Return whether SKIP TO names no event of a match, or its first, from which no other match may begin."""
     if skip.gpm is None:
         return False
     first = min(moment(event.stamp, rank) for _, event in found.events)
@@ -52,7 +52,7 @@ def falls_back(skip: Skip, found: Found, rank: Rank) -> bool:
 
 
 def _target(skip: Skip, found: Found, rank: Rank) -> Moment | None:
-    """The event that SKIP TO names."""
+    """Return the event that SKIP TO names."""
     moments = [moment(event.stamp, rank) for name, event in found.events if name == skip.gpm]
     if not moments:
         return None
@@ -60,11 +60,11 @@ def _target(skip: Skip, found: Found, rank: Rank) -> Moment | None:
 
 
 def _after(earlier: Moment) -> Moment:
-    """Less than all moments that are later."""
+    """Return a bound after a moment and before all later ones."""
     return (*earlier, math.inf)
 
 
-# What a run may choose next when an event comes, at least: events in hand, and one to come, as a choice.
+# A lower bound of a run's next choice among current events and a future one.
 #
 # A match is delivered as soon as no such choice is preferred to its own (semantics, section 6).
 
@@ -73,15 +73,17 @@ Chosen = tuple[object, ...]
 
 
 def least(node: Node, old: Callable[[Atom], Moment | None], now: Moment) -> Chosen:
-    """The least path of a GPM, an ``&`` or a ``|`` of them with an event that comes, not before ``now``.
+    """Return the least path of a GPM, an ``&`` or a ``|`` of them with a future event, not before ``now``.
 
-    ``old``: the earliest of the events in hand that a GPM may take along with it; None if there is none.
+    ``old``: the earliest of the current events that a GPM may take along with it; None if there is none.
     """
     return _least(node, old, now)[1]
 
 
 def _least(node: Node, old: Callable[[Atom], Moment | None], now: Moment) -> tuple[Chosen | None, Chosen]:
-    """The least path of events in hand, None if there is none, and the least with one that comes."""
+    """Return the least path of current events, None if there is none, and the least one with a
+    future event.
+    """
     match node:
         case Atom():
             moment = old(node)
@@ -108,10 +110,10 @@ def _smallest(paths: list[Chosen]) -> Chosen | None:
 
 
 def least_gathered(operands: Sequence[Sequence[tuple[Moment, Chosen]]], now: Moment) -> Chosen:
-    """The least choice of an ``ALL`` of GPMs with an event that comes, not before ``now``.
+    """Return the least choice of an ``ALL`` of GPMs with a future event, not before ``now``.
 
-    ``operands``: of each GPM what it has found so far, when, and with which choices. Of a choice to come only
-    the moment and the operand are known, which is enough: they differ from those of all that is there.
+    ``operands``: for each GPM its matches so far: when, and with which choices. Of a future choice only the
+    moment and the operand are known, which suffices: they differ from those of all current ones.
     """
     olds = [min(found, default=None) for found in operands]
     ways = product(*([None] if old is None else [None, old] for old in olds))
@@ -122,11 +124,11 @@ def least_gathered(operands: Sequence[Sequence[tuple[Moment, Chosen]]], now: Mom
     )
 
 
-# Bounds of time inside a sequence (``X WITHIN d``): which of them a run is in, wherever it waits.
+# Time bounds inside a sequence (``X WITHIN d``): which of them a run is in, at each gate.
 
 
 def open_bounds(gates: Sequence[Gate]) -> dict[Gate, tuple[Until, ...]]:
-    """The bounds of time that runs in front of each gate are in: those that end before they begin again."""
+    """Return the time bounds that runs before each gate are in: they end before they begin again."""
     found: dict[Gate, dict[int, Until]] = {gate: {} for gate in gates}
 
     def before(actions: Sequence[Action], after: dict[int, Until]) -> dict[int, Until]:
@@ -157,24 +159,24 @@ def open_bounds(gates: Sequence[Gate]) -> dict[Gate, tuple[Until, ...]]:
 
 # Which of two runs is preferred (semantics, section 6, AFTER MATCH SKIP).
 #
-# A run is the list of its choices, compared from the start: which way the sequence goes (``Accept.order``),
-# then which event takes the step. What a run can still become has a choice as its lower bound, too.
+# A run is the list of its choices, compared from the start: the way through the sequence (``Accept.order``),
+# then the event of the step. A choice is also used as a lower bound of what a run can still become.
 
 _NEVER: Final[Moment] = (math.inf,)
 
 
 class Preference:
-    """Makes the choices of one query's runs; ``rank`` orders its streams by their IRIs."""
+    """Makes the choices of one query's runs; ``rank`` orders its streams by IRI."""
 
     def __init__(self, rank: Rank) -> None:
         self._rank = rank
 
     def moment(self, stamp: Stamp) -> Moment:
-        """Where an event stands in the order of all events."""
+        """Return the place of an event in the order of all events."""
         return moment(stamp, self._rank)
 
     def step(self, before: ChoiceTrace | None, order: tuple[int, ...], path: Path) -> ChoiceTrace:
-        """A run takes an event, or several at a time, see ``Path``."""
+        """Return the choices after a run has taken an event, or several at a time, see ``Path``."""
         chosen = tuple(self.moment(item) if isinstance(item, Stamp) else item for item in path)
         earliest = min(self.moment(item) for item in path if isinstance(item, Stamp))
         return ChoiceTrace(before, (order, chosen), earliest, _depth(before))
@@ -182,9 +184,10 @@ class Preference:
     def gathered(
         self, before: ChoiceTrace | None, order: tuple[int, ...], parts: Sequence[ChoiceTrace | None]
     ) -> ChoiceTrace:
-        """A run takes what an ``ALL`` gathered: the steps of its operands in time order, ties by operand.
+        """Return the choices after a run has taken an ``ALL``: its operands' steps in time order, ties by
+        operand.
 
-        What an operand decides behind a step, up to its next one, belongs to that step.
+        The decisions of an operand after a step, up to its next one, belong to that step.
         """
         steps = sorted(
             (moment, operand, choice)
@@ -194,20 +197,20 @@ class Preference:
         return ChoiceTrace(before, (order, tuple(steps)), steps[0][0], _depth(before))
 
     def ended(self, before: ChoiceTrace | None, order: tuple[int, ...]) -> ChoiceTrace:
-        """A run leaves the sequence, or an operand of an ``ALL``."""
+        """Return the choices of a run that leaves the sequence, or an operand of an ``ALL``."""
         return ChoiceTrace(before, (order, ()), _NEVER, _depth(before))
 
     def bound(
         self, before: ChoiceTrace | None, order: tuple[int, ...], chosen: tuple[object, ...], now: Moment
     ) -> ChoiceTrace:
-        """No choice is less of a run that still takes its next step, which is ``chosen`` at least."""
+        """Return a lower bound of the choices of a run if its next step is at least ``chosen``."""
         return ChoiceTrace(before, (order, chosen), now, _depth(before))
 
 
 def preferred(one: ChoiceTrace, other: ChoiceTrace) -> bool:
-    """Whether a run is preferred to another one of the same first event.
+    """Return whether a run is preferred to another one of the same first event.
 
-    Two runs may have made equal choices apart: where they part first, by what they chose, decides.
+    Equal choices may have been made separately; the first different choice decides.
     """
     x, y = one, other
     while x.depth > y.depth and x.before is not None:
@@ -221,7 +224,7 @@ def preferred(one: ChoiceTrace, other: ChoiceTrace) -> bool:
         if x.before is None or y.before is None:
             break
         x, y = x.before, y.before
-    # Only there are their choices of the same things: behind it they may not even be comparable.
+    # Only there are the choices comparable; later ones may be of different things.
     return one.depth < other.depth if parted is None else parted[0].choice < parted[1].choice
 
 
@@ -238,30 +241,34 @@ def _steps(trace: ChoiceTrace | None) -> list[ChoiceTrace]:
 
 
 def _decided_behind(steps: Sequence[ChoiceTrace]) -> Iterator[tuple[Moment, tuple[object, ...]]]:
-    """When each step of an operand is, and its choices: the way to it, the event, the way on from there."""
+    """Yield the time of each step of an operand, and its choices: the way to it, the event, the way on from
+    there.
+    """
     for i, (step, after) in enumerate(pairwise(steps)):
         order, chosen = step.choice
         yield step.moment, (order if i == 0 else (), chosen, after.choice[0])
 
 
 def gathered(part: ChoiceTrace | None) -> tuple[Moment, tuple[object, ...]]:
-    """When the one step of an operand of an ``ALL`` is, and its choices, see ``Preference.gathered``."""
+    """Return the time of the only step of an ``ALL``'s operand, and its choices, see
+    ``Preference.gathered``.
+    """
     return next(_decided_behind(_steps(part)))
 
 
-# Which runs have the same future: those that agree in all that the rest of a sequence may read.
+# Runs with the same future: they agree in everything that the rest of a sequence may read.
 
 
 class Merging:
-    """Tells for runs of one first event what they agree in.
+    """Decides what runs of one first event must agree in.
 
-    What filters read, and what joins, must be plain variables: values of past iterations are not compared.
+    Filters and joins must read plain variables: values of past iterations are not compared.
     """
 
     def __init__(self, pattern: SequencePattern) -> None:
         nodes = list(walk(pattern.root))
         kleenes = {node.id: node for node in nodes if isinstance(node, Kleene)}
-        # From how many iterations on it is all the same.
+        # From this many iterations on, all numbers are equivalent.
         self._limits = {k: n.minimum if n.maximum is None else n.maximum for k, n in kleenes.items()}
         self._single = len(set(pattern.streams)) == 1
         conditions = [item.condition for item in _filters(pattern)]
@@ -286,12 +293,12 @@ class Merging:
         self._possible = not reads_past and not self._read & own
 
     def key(self, wait: Wait) -> object:
-        """What other runs must be equal in, to have the same future; None if nothing says so."""
+        """Return a key that is equal for runs with the same future; None if that is unknown."""
         run = wait.run
         if not self._possible or run.home or run.gaps or run.leading or wait.blockers:
             return None
         counts = tuple(sorted((k, min(n, self._limits[k])) for k, n in run.counts.items()))
-        # Of one stream, whatever comes is later than all that was taken.
+        # With one stream, every future event is later than all events taken.
         frontier = None if self._single and wait.gate.plain else run.frontier
         rows = frozenset(
             (frozenset((v, t) for v, t in row.binding.items() if v in self._read), row.origin)
@@ -301,7 +308,7 @@ class Merging:
 
 
 def _filters(pattern: SequencePattern) -> Iterator[Filter]:
-    """The filters that are asked of a match in progress."""
+    """Yield the filters of a match in progress."""
     yield from pattern.where
     for node in walk(pattern.root):
         if isinstance(node, Atom):

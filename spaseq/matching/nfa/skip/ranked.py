@@ -1,7 +1,7 @@
-"""Events of several streams in one order: simultaneous ones by their streams' IRIs, as preference has it.
+"""The events of several streams in one order: simultaneous ones by their streams' IRIs, as preference needs.
 
-Of the newest time, only events of the first stream can be taken at once: before those of another one, some
-may still come. The rest is held until time goes on.
+Of the newest time, only events of the first stream can be processed at once: events of an earlier stream may
+still come before the others. The rest is held until time advances.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Events whose turn has come, the first at position ``start`` of all in this order."""
+    """Due events, the first at position ``start`` of all in this order."""
 
     batch: EventBatch
     start: int
@@ -35,7 +35,7 @@ class Ready:
 
 
 class HeldEvent(NamedTuple):
-    """An event that came alone and is held; ``solved``: what the GPMs have in it, see ``Taking.solve``."""
+    """A held single event; ``solved``: the GPMs' solutions in it, see ``Taking.solve``."""
 
     rank: int
     n: int
@@ -44,9 +44,9 @@ class HeldEvent(NamedTuple):
 
 
 class RankedEvents:
-    """Puts events in order. ``gpms`` are those whose solutions are wanted.
+    """Orders events. ``gpms``: the solutions of these are needed.
 
-    Events that come alone are ``held`` as they are, until others come with others: all are of one time.
+    Single events are ``held`` as they are, until a batch comes: all are of one time.
     """
 
     def __init__(self, gpms: Sequence[str], rank: Rank, dictionary: Dictionary) -> None:
@@ -59,7 +59,7 @@ class RankedEvents:
         dictionary.hold(self)
 
     def live_ids(self) -> Iterable[Ints]:
-        """The ids in the solutions of what came alone."""
+        """Yield the ids in single events and in their solutions."""
         for held in self.held:
             rows = [term for values in held.solved for row in values for term in row]
             yield np.array(rows, dtype=np.int64)
@@ -70,37 +70,37 @@ class RankedEvents:
         return None if self._held is None else self._held.batch.time.item(0)
 
     def oldest(self, otherwise: int) -> int:
-        """The time of what is held, if anything is."""
+        """Return the time of the held events; ``otherwise`` if there are none."""
         if self.held:
             return self.held[0].event.at.time
         return otherwise if self._held is None else self._held.batch.time.item(0)
 
     def rank(self, stream: int) -> int:
-        """The place of a stream among the others."""
+        """Return the rank of a stream."""
         return self._rank(stream)
 
     def step(self) -> int:
-        """The position of an event that came alone, whose turn has come."""
+        """Return the position of a single event that is due."""
         self.next += 1
         return self.next - 1
 
     def hold(self, rank: int, event: Single, solved: Sequence[Values]) -> None:
-        """Holds an event that came alone."""
+        """Hold a single event."""
         insort(self.held, HeldEvent(rank, event.at.n, event, solved))
 
     def due(self, time: int) -> Sequence[HeldEvent]:
-        """What came alone and was held before a time; it is not any more."""
+        """Remove and return the single events held before a time."""
         if not self.held or self.held[0].event.at.time >= time:
             return ()
         due, self.held = self.held, []
         return due
 
     def keep(self, batch: EventBatch, tables: Sequence[Solutions]) -> None:
-        """Holds events, in their order, while no batch is held."""
+        """Hold events, in their order, while no batch is held."""
         self._held = _chunk(batch, tables, np.arange(len(batch)))
 
     def push(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> Ready | None:
-        """Takes further events, none of which is before any that came; gives those whose turn has come."""
+        """Add events, none of which precedes an earlier one; return the due events."""
         tables = [solutions.get(name, NO_SOLUTIONS) for name in self._gpms]
         held, self._held = self._held, None
         if held is not None:
@@ -117,7 +117,7 @@ class RankedEvents:
         return self._ready(_chunk(batch, tables, order[:count])) if count else None
 
     def advance(self, time: int) -> Ready | None:
-        """No event will come before a time; gives those whose turn has come."""
+        """Advance to a time; return the due events."""
         held = self._held
         if held is None or held.batch.time.item(0) >= time:
             return None
@@ -131,7 +131,7 @@ class RankedEvents:
 
 
 def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> SolvedBatch:
-    """Some events with their solutions, in this order; it keeps their terms."""
+    """Return some events with their solutions, in this order; it keeps their terms."""
     places = np.full(len(batch), -1, dtype=np.int64)
     places[events] = np.arange(len(events))
     known: dict[int, tuple[Ints, Ints]] = {}
@@ -149,7 +149,7 @@ def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> Solv
 
 
 def _both(one: Solutions, other: Solutions, size: int) -> Solutions:
-    """Solutions of some events, and of others behind them."""
+    """Concatenate the solutions of some events and of later ones."""
     names = one.columns | other.columns
     columns = {name: np.concatenate([one.column(name), other.column(name)]) for name in names}
     return Solutions(len(one) + len(other), np.concatenate([one.events, other.events + size]), columns)

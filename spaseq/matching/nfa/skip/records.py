@@ -1,4 +1,4 @@
-"""The records of the ordered kernel, besides those of the runs kernel, each by the names of its fields."""
+"""The records of the AFTER MATCH SKIP kernel, in addition to those of the runs kernel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from spaseq._fields import Record, reads, reads_head, reads_item, writes, writes
 
 
 class roster(Record):
-    """The header of the families: the unused, the oldest and youngest, what was found, in chains.
+    """The header of the families: unused ones, the oldest and youngest, matches found, in chains.
 
-    It stands at place 0 of ``a``. Of what Python reads, too, the place in it has a name in capitals.
+    It is at place 0 of ``a``. Places that Python also reads have names in capitals.
     """
 
-    #: So many members there are at most, each a bit.
+    #: The most members, each a bit.
     MOST_MEMBERS: Final = 62
 
     #: Unused families, in a chain; those from ``next`` to ``end`` were never used.
@@ -26,23 +26,23 @@ class roster(Record):
     OLDEST: Final = 3
     oldest, set_oldest = reads_head(OLDEST), writes_head(OLDEST)
     youngest, set_youngest = reads_head(4), writes_head(4)
-    #: The matches that are decided, in a chain, and how many they are.
+    #: The decided matches, in a chain, and their number.
     FOUND: Final = 5
     found, set_found = reads_head(FOUND), writes_head(FOUND)
     found_last, set_found_last = reads_head(6), writes_head(6)
     COUNT: Final = 7
     count, set_count = reads_head(COUNT), writes_head(COUNT)
-    #: That of the newest event.
+    #: The time of the newest event.
     TIME: Final = 8
     time, set_time = reads_head(TIME), writes_head(TIME)
-    #: Families that have runs which end when time goes on, in a chain.
+    #: Families with runs that end when time advances, in a chain.
     soon, set_soon = reads_head(9), writes_head(9)
-    #: After this time some bound of time may be over, with which a match may be decided.
+    #: After this time some time bound may pass that decides a match.
     DUE: Final = 10
     due, set_due = reads_head(DUE), writes_head(DUE)
-    #: Those that the event in hand may concern, in a chain.
+    #: Families that the current event may concern, in a chain.
     called, set_called = reads_head(11), writes_head(11)
-    #: How many different windows members have; then of each the oldest family that is not over for it.
+    #: How many different windows members have; then for each the oldest family that is not over.
     LEVELS: Final = 12
     levels = reads_head(LEVELS)
     level, set_level = reads_item(13, 1), writes_item(13, 1)
@@ -53,15 +53,15 @@ class roster(Record):
 class families(Record):
     """A family: the runs of one first event. The first one of a partition links back to the last.
 
-    Of what Python reads, too, the place in it has a name in capitals.
+    Places that Python also reads have names in capitals.
     """
 
     partition, set_partition = reads(0), writes(0)
     #: Its runs that may still become a preferred match.
     head, set_head = reads(1), writes(1)
-    #: Of each member the preferred one of its matches so far, in a chain: waits at accepts.
+    #: For each member its preferred match so far, in a chain: waits at accepts.
     best, set_best = reads(2), writes(2)
-    #: Of its first event, the place on the window's axis.
+    #: The place of its first event on the window's axis.
     FIRST: Final = 3
     first, set_first = reads(FIRST), writes(FIRST)
     POSITION: Final = 4
@@ -74,28 +74,28 @@ class families(Record):
     LATER: Final = 8
     later, set_later = reads(LATER), writes(LATER)
     earlier, set_earlier = reads(9), writes(9)
-    #: The members for which no family before it in its partition has found anything.
+    #: The members for which no earlier family in its partition has found anything.
     foremost, set_foremost = reads(12), writes(12)
     #: In the chain ``roster.soon``: the next one, or END; 0: not in it.
     soon, set_soon = reads(13), writes(13)
-    #: The serial number of the last event that it was called for; then the next one called for it.
+    #: The serial number of the last event it was called for; then the next one called for it.
     called, set_called = reads(14), writes(14)
     after, set_after = reads(15), writes(15)
-    #: The members that want it; those of which some run goes on, and those that have found something in it.
+    #: The members that need it; the members with live runs; the members with matches in it.
     MEMBERS: Final = 16
     members, set_members = reads(MEMBERS), writes(MEMBERS)
     running, set_running = reads(10), writes(10)
     has, set_has = reads(11), writes(11)
 
     SIZE: Final = 17
-    #: In a chain, that there is no next one.
+    #: In a chain: there is no next one.
     END: Final = 1
 
 
 class preferences(Record):
-    """The header of an ordered query's options: the most of a place, how SKIP goes on, where sections begin.
+    """The header of a query's options: the most of a place, how SKIP goes on, where sections begin.
 
-    It stands at place 0 of ``o``, which is read only. What Python writes has a name in capitals.
+    It is at place 0 of ``o``, which is read-only. Places that Python writes have names in capitals.
     """
 
     #: The most options of a place.
@@ -104,38 +104,38 @@ class preferences(Record):
     #: How SKIP goes on.
     MODE: Final = 1
     mode = reads_head(MODE)
-    #: The members that want anything, a bit each.
+    #: The members that need matches, a bit each.
     MEMBERS: Final = 2
     members = reads_head(MEMBERS)
-    #: Whether a run can be left out for that of another family.
+    #: Whether a run can be dropped because of one of another family.
     ACROSS: Final = 3
     across = reads_head(ACROSS)
-    #: By the number of a place, where its options begin and end.
+    #: By place: where its options begin and end.
     PLACES: Final = 4
     places = reads_head(PLACES)
-    #: By the number of a gate, where what must agree begins and ends.
+    #: By gate: where the list of what must agree begins and ends.
     GATES: Final = 5
     gates = reads_head(GATES)
-    #: By the number of a candidate, whose step it is.
+    #: By candidate: its step.
     STEPS: Final = 6
     steps = reads_head(STEPS)
-    #: By the number of a gate, where the bounds of time begin and end that runs there are in.
+    #: By gate: where the time bounds that runs there are in begin and end.
     BOUNDS: Final = 7
     bounds = reads_head(BOUNDS)
     #: Whether options have conditions of their own.
     ASKS: Final = 8
     asks = reads_head(ASKS)
-    #: Whether there are bounds of time at all.
+    #: Whether there are time bounds at all.
     BOUNDED: Final = 9
     bounded = reads_head(BOUNDED)
-    #: Whether an event is shown to those runs only that wait for its keys.
+    #: Whether an event is shown only to the runs that wait for its keys.
     INDEXED: Final = 10
     is_indexed = reads_head(INDEXED)
-    #: From where to where the windows of members stand, the shortest first: its reach, and whose it is.
+    #: The range of the members' windows, shortest first: the reach, and the members.
     LEVELS: Final = 11
     levels = reads_head(LEVELS)
     LEVELS_END: Final = 12
-    #: By the number of a member, its GPMs as bits; 0: all members have all.
+    #: By member: its GPMs as bits; 0: all members have all.
     OWN: Final = 13
     own = reads_head(OWN)
 
@@ -143,9 +143,9 @@ class preferences(Record):
 
 
 class matches(Record):
-    """A match that is decided: a wait in the chain ``roster.found``, with other meanings of some fields.
+    """A decided match: a wait in the chain ``roster.found``, with other meanings of some fields.
 
-    Of what Python reads, the place in it has a name in capitals.
+    Places that Python reads have names in capitals.
     """
 
     partition, set_partition = reads(1), writes(1)
@@ -154,7 +154,7 @@ class matches(Record):
     position, set_position = reads(POSITION), writes(POSITION)
     LINK: Final = 9
     link, set_link = reads(LINK), writes(LINK)
-    #: The event that delivers it, and before or after what else.
+    #: The event that delivers it, and its rank among what that delivers.
     rank, set_rank = reads(10), writes(10)
     turn, set_turn = reads(11), writes(11)
     #: Where its family was.
@@ -163,9 +163,9 @@ class matches(Record):
 
 
 class results(Record):
-    """A result: a preferred match, as it is handed out.
+    """A result: a preferred match as it is returned.
 
-    Of what Python reads, the place in it has a name in capitals.
+    Places that Python reads have names in capitals.
     """
 
     TURN: Final = 0

@@ -1,9 +1,9 @@
-"""The priority simulation, event by event: of each first event the preferred match, and no other.
+"""The priority simulation, event by event: finds the preferred match of each first event, and no other.
 
-The runs of one first event are a *family*. They are those of the interpreter, and each knows its choices.
-As soon as one of them is complete, those are cut that can only become less preferred matches; when none is
-left that can become a preferred one, it is the family's match. Families are taken in the order of their first
-events; where the next one may begin is what SKIP says.
+The runs of one first event are a *family*. They are the interpreter's runs, with their choices. When one of
+them is complete, runs that can only become less preferred matches are cut. When no run is left that can
+become a preferred one, it is the family's match. Families are decided in the order of their first events;
+SKIP determines where the next one may begin.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spaseq.matching.nfa.skip.preference import Merging, Moment, Preference, pre
 
 @dataclass(frozen=True, slots=True)
 class PreferredRun:
-    """A match, and the choices that made it; ``waits``: something that is absent may still come."""
+    """A match and the choices that made it; ``waits``: an element that must be absent may still come."""
 
     trace: ChoiceTrace
     run: PartialMatch
@@ -37,7 +37,7 @@ class PreferredRun:
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """The matches of one first event: the preferred one of those that are certain, and those that wait."""
+    """The matches of one first event: the preferred one of the certain ones, and the waiting ones."""
 
     first: Occurrence
     moment: Moment
@@ -57,7 +57,7 @@ class SkipSimulation:
         if pattern.query.skip is None:
             raise ValueError("without AFTER MATCH SKIP no match is preferred")
         self._skip = pattern.query.skip
-        # Where the next match begins depends on all first events before it.
+        # The beginning of the next match depends on all first events before it.
         self._in_turn = self._skip.mode is not SkipMode.TO_NEXT_EVENT
         self._context = context
         self._window = window
@@ -67,9 +67,9 @@ class SkipSimulation:
         self._machine = FamilyMachine(program, context, window, self._single, self._preference, merging)
         # Whether one step may take several events of one time.
         self._gathers = program.simultaneous
-        # Whether what begins with one event may become a part of a match that begins with an earlier one.
+        # Whether runs of one first event may become part of a match with an earlier first event.
         self._in_any_order = any(isinstance(node, AnyOrder) for node in walk(pattern.root))
-        # Of the streams with events of GPMs the first in order.
+        # The first one of the streams with events of GPMs.
         streams = {context.stream_id(name) for gpm in pattern.gpms.values() for name in gpm.streams}
         self._rank = min(context.rank(stream) for stream in streams)
         self._restart()
@@ -78,11 +78,11 @@ class SkipSimulation:
         self._families: list[Family] = []
         self._by_position: dict[int, Family] = {}
         self._at = self._time = BEGINNING
-        # No event will come before this moment; none will be gathered that is before that one.
+        # No event will come before the first moment; none before the second will be gathered.
         self._now = self._tick = ALWAYS
-        # From where on the next match may begin.
+        # Where the next match may begin.
         self._resume = ALWAYS
-        # The first events of this time that have had their match.
+        # The first events of the current time that have had their match.
         self._done: set[Moment] = set()
         self._machine.time = -math.inf
         self._machine.start(PartialMatch(), self._context.start)
@@ -102,7 +102,7 @@ class SkipSimulation:
         self._machine.push(occurrence)
         time, rank, number = self._context.order(occurrence.stamp)
         if rank <= self._rank:
-            # What comes of the other streams at this time is later.
+            # Later events of this time come from other streams, with greater moments.
             self._now = (time, rank, number + 1)
         for first in list(self._machine.begun.values()):
             self._family(first)
@@ -124,7 +124,7 @@ class SkipSimulation:
         return self._take_decided()
 
     def _come_to(self, time: int) -> None:
-        """Nothing comes before a time any more: what was undecided among simultaneous events is decided."""
+        """Advance to a time: decide what was open because of simultaneous events."""
         if self._time < time:
             self._time = self._machine.time = time
             self._now, self._tick = max(self._now, (time,)), (time,)
@@ -138,7 +138,7 @@ class SkipSimulation:
     # --- matches ------------------------------------------------------------------------------
 
     def _family(self, first: Occurrence) -> Family | None:
-        """The family of an event; None if no match may begin with it."""
+        """Return the family of an event; None if no match may begin with it."""
         family = self._by_position.get(first.position)
         if family is None:
             moment = self._preference.moment(first.stamp)
@@ -150,7 +150,7 @@ class SkipSimulation:
         return family
 
     def _end(self, run: PartialMatch, rows: Rows) -> None:
-        """A run has ended: it is a match, if the filters that are left hold."""
+        """End a run: it is a match, if the remaining filters hold."""
         rows = self._context.complete(rows)
         if not rows or run.first is None or run.trace is None:
             return
@@ -160,7 +160,7 @@ class SkipSimulation:
             self._offer(family, PreferredRun(run.trace, run, found, bool(run.gaps)))
 
     def _offer(self, family: Family, candidate: PreferredRun) -> None:
-        """One match more: of all that are certain, a family keeps the preferred one."""
+        """Add a match: among certain ones, a family keeps the preferred one."""
         best = family.best
         if candidate.waits:
             family.waiting.append(candidate)
@@ -170,7 +170,7 @@ class SkipSimulation:
             family.best = candidate if preferred(candidate.trace, best.trace) else best
 
     def _decide_waiting(self) -> None:
-        """Of the matches that wait, those go for which something has come that they say is absent."""
+        """Remove the waiting matches for which a forbidden element has come."""
         absences = self._machine.absences
         for family in self._families:
             asked, family.waiting = family.waiting, []
@@ -183,10 +183,10 @@ class SkipSimulation:
                 self._offer(family, c)
 
     def _take_decided(self) -> list[Found]:
-        """The matches that are decided now."""
+        """Return the matches that are decided now."""
         found = []
         if self._skip.mode is SkipMode.TO_NEXT_EVENT:
-            # Then no family has a say in another one.
+            # Then families do not affect each other.
             for family in list(self._families):
                 if self._decided(family):
                     self._forget(family)
@@ -205,11 +205,13 @@ class SkipSimulation:
         return found
 
     def _decided(self, family: Family) -> bool:
-        """Whether a family has its match, or will have none; cuts what can only be less preferred."""
+        """Return whether a family has its match, or will have none; cut runs that can only be
+        less preferred.
+        """
         best = family.best
         over = self._window.closing(family.first) <= self._at
         if not over and self._in_turn and self._now <= family.moment:
-            return False  # or begin a match that passes it over
+            return False  # or begin a match that skips it
         if not over and self._gathers and self._tick <= family.moment and not self._begun(family):
             return False
         if best is None:
@@ -220,17 +222,19 @@ class SkipSimulation:
         return over and not family.waiting
 
     def _begun(self, family: Family) -> bool:
-        """Whether nothing preferred begins with a family's event, or one before it, and another to come."""
+        """Return whether no preferred match begins with the family's event, or one before it, and a future
+        one.
+        """
         beginnings = self._machine.beginnings(self._tick)
         if self._in_turn and any(self._resume <= moment < family.moment for moment in beginnings):
-            return False  # which passes it over
+            return False  # it skips this one
         if family.moment not in beginnings:
             return True
         window = self._machine.begins(family.moment, self._now, self._tick)
         return family.best is not None and not any(preferred(b, family.best.trace) for b in window)
 
     def _leave_out(self) -> None:
-        """Ends runs that can lead to nothing but what others lead to, or to what is passed over."""
+        """End runs that can only lead to matches that others lead to, or that are skipped."""
         together = self._gathers or self._in_any_order or not self._single
         if self._families and self._skip.mode is SkipMode.PAST_LAST_EVENT and not together:
             head = self._families[0]
@@ -248,7 +252,7 @@ class SkipSimulation:
         self._machine.cut(family.first)
 
     def _oldest(self, occurrence: Occurrence) -> int:
-        """From where on the window's axis matches may have events, or look back at some."""
+        """Return the oldest place on the window's axis of events that matches may contain or depend on."""
         opening = self._window.opening(occurrence, occurrence)
         firsts = (self._window.opening(f.first, f.first) for f in self._families if f.waiting)
         return min((opening, *firsts))

@@ -1,4 +1,4 @@
-"""A query as tables for the ordered kernel: those of the runs kernel, and the order of preference."""
+"""Compile a query to tables for the kernel: those of the runs kernel, and the order of preference."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _MODES: Final = {
     SkipMode.TO_LAST: out.TO_LAST,
 }
 
-#: Of completed iterations, it only matters whether there is none, one, or more.
+#: Of completed iterations, only 0, 1 and more are distinguished.
 _MANY_ITERATIONS: Final = 2
 
 
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """What keeps the compiled form from running a query: then it runs event by event."""
+    """Yield why the compiled form cannot run a query: then it runs event by event."""
     query = pattern.query
     if len(set(pattern.streams)) > 1 and query.window.unit == "EVENTS":
         yield Obstacle("windows of several streams are of time", f"WITHIN {query.window.size} EVENTS")
@@ -54,7 +54,7 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """All that keeps the compiled form from running a query."""
+    """Return all obstacles of the compiled form."""
     found = tuple(obstacles(pattern))
     if not found:
         try:
@@ -65,10 +65,10 @@ def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 
 
 def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTables:
-    """The tables of the runs kernel. Raises ``BeyondTables`` where runs may be preferred alike.
+    """Return the tables of the runs kernel. Raises ``BeyondTables`` where runs may be equally preferred.
 
     Where a sequence is written out, once for each side of a ``|``, an event leads to several places, between
-    which only a later choice decides; the kernel's runs stand in an order from the beginning.
+    which only a later choice decides; the kernel's runs have an order from the beginning.
     """
     compiled = compile_tables(pattern, intern)
     if any(len(gate.ways) > 1 for gate in compiled.analysis.gates):
@@ -83,7 +83,7 @@ def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTab
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How a run goes on after an event: to a gate, or to the end of the match, after these actions."""
+    """An option of a run after an event: to a gate, or to the end of the match, after these actions."""
 
     order: tuple[int, ...]
     at: int
@@ -93,7 +93,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The tables of the runs kernel, and what orders its runs: see ``_kernel_layout``.
+    """The tables of the runs kernel, and the order of its runs: see ``_kernel_layout``.
 
     ``choices`` are the options of each place, in order of preference.
     """
@@ -105,7 +105,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class OptionStep:
-    """A candidate: the members that take an event as it, that must not skip it, whose SKIP names it."""
+    """A candidate: the members that take an event as it, that must not skip it, and that name it in SKIP."""
 
     members: int
     bars: int
@@ -114,10 +114,10 @@ class OptionStep:
 
 @dataclass(frozen=True, slots=True)
 class MemberMasks:
-    """Whose everything is, where queries are run as one: each is a bit.
+    """The members' parts of the tables, if queries run as one: each member is a bit.
 
-    ``gates`` and ``accepts`` say that of each by its number, ``steps`` of each candidate; ``own`` are the
-    GPMs of each member, as bits: empty where all members have all. ``reaches``: how far windows reach.
+    ``gates`` and ``accepts`` have the members of each by its number, ``steps`` of each candidate; ``own`` are
+    the GPMs of each member, as bits: empty if all members have all. ``reaches``: the reach of windows.
     """
 
     gates: Sequence[int]
@@ -128,11 +128,11 @@ class MemberMasks:
 
     @property
     def all(self) -> int:
-        """All of them."""
+        """The bits of all members."""
         return (1 << len(self.reaches)) - 1
 
     def levels(self) -> list[tuple[int, int]]:
-        """How far windows reach, the shortest first, and whose do."""
+        """Return the reaches of windows, shortest first, and the members of each."""
         found: dict[int, int] = {}
         for number, reach in enumerate(self.reaches):
             found[reach] = found.get(reach, 0) | 1 << number
@@ -140,7 +140,7 @@ class MemberMasks:
 
 
 def order_tables(pattern: SequencePattern, intern: Callable[[Term], int], window: StreamWindow) -> Ordering:
-    """The tables of a query with AFTER MATCH SKIP, in such windows. Raises ``BeyondTables``."""
+    """Return the tables of a query with AFTER MATCH SKIP, for such windows. Raises ``BeyondTables``."""
     skip = pattern.query.skip
     if skip is None:
         raise ValueError("without AFTER MATCH SKIP no match is preferred")
@@ -160,7 +160,7 @@ def _rivals(analysis: Analysis, gate: Gate) -> Iterator[bool]:
 
 
 def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: MemberMasks) -> Ordering:
-    """The tables of the runs kernel, and the order of preference. Raises ``BeyondTables``."""
+    """Return the tables of the runs kernel with the order of preference. Raises ``BeyondTables``."""
     analysis = compiled.analysis
     t = compiled.tables
     choices = tuple(_choices(compiled))
@@ -169,14 +169,14 @@ def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: Member
         raise BeyondTables(f"there are at most {out.MOST_OPTIONS} ways on from an event", str(most))
     whose = _Whose(compiled, members)
     header = [0] * preferences.SIZE
-    # A match is one of each member's own.
+    # A match is an option of each member's own.
     header[preferences.MOST] = max(
         sum(1 if option.goes_on else whose.of(option).bit_count() for option in options)
         for options in choices
     )
     header[preferences.MODE] = _MODES[mode]
     header[preferences.MEMBERS] = members.all
-    # In a window that ends for all at once, what a first event can still find ends after a later one.
+    # If a window ends for all at once, matches that a first event can still find end after a later one's.
     header[preferences.ACROSS] = int(mode is SkipMode.PAST_LAST_EVENT and not sliding)
     header[preferences.ASKS] = int(bool(analysis.pattern.where))
     header[preferences.BOUNDED] = int(bool(analysis.absences.withins))
@@ -222,7 +222,7 @@ def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: Member
 
 
 class _Whose:
-    """The members that have an option."""
+    """The members of an option."""
 
     def __init__(self, compiled: NfaTables, members: MemberMasks) -> None:
         self._members = members
@@ -237,7 +237,7 @@ class _Whose:
 
 
 def _choices(compiled: NfaTables) -> Iterator[tuple[Option, ...]]:
-    """The options of each place."""
+    """Yield the options of each place."""
     t, analysis = compiled.tables, compiled.analysis
     start = int(t[v.START])
     first_gate, first_accept = int(t[start + places.GATES]), int(t[start + places.ACCEPTS])
@@ -255,17 +255,17 @@ def _choices(compiled: NfaTables) -> Iterator[tuple[Option, ...]]:
 
 
 class _Alike:
-    """What of a run in front of a gate is read from there on: runs that agree in it have the same future."""
+    """What is read of a run before a gate from there on: runs that agree in it have the same future."""
 
     def __init__(self, compiled: NfaTables) -> None:
         self._analysis = analysis = compiled.analysis
         self._kleenes = {identity: i for i, identity in enumerate(analysis.kleenes)}
-        # What is asked of a match as a whole is asked in its end.
+        # Conditions on the whole match are evaluated at its end.
         where = analysis.pattern.where
         self._final = [step for item in where for step in analysis.steps(item, FilterSite())]
 
     def rows(self, gate: Gate) -> list[tuple[int, int]]:
-        """Where it stands in a wait, and how it is compared."""
+        """Return its places in a wait, and how each is compared."""
         analysis = self._analysis
         ahead = self._ahead(gate)
         steps = [*self._final, *(step for one in ahead for step in self._steps(one))]
@@ -286,7 +286,7 @@ class _Alike:
             limit = counted.get(kleene, 0)
             if limit > 1:
                 rows.append((begun + number, limit))
-            # How many are completed is asked where one ends or PREV is read.
+            # The number of completed iterations is read where one ends or by PREV.
             asked = any(step.op == "IF_COMPLETED" and step.what == kleene for step in steps)
             offsets = [a.offset for a in folded if a.kleene == kleene and a.kind == "PREVIOUS"]
             if asked or offsets or (kleene in counted and read & analysis.kleenes[kleene].own):
@@ -299,7 +299,7 @@ class _Alike:
         return rows
 
     def _ahead(self, gate: Gate) -> list[Gate]:
-        """The gates that a run may come to, this one included."""
+        """Return the gates that a run may reach, this one included."""
         found = [gate]
         for one in found:
             for way in one.ways:
@@ -315,7 +315,7 @@ class _Alike:
                 yield from analysis.codes[analysis.unit(part.unit)]
 
     def _counted(self, ahead: list[Gate]) -> dict[int, int]:
-        """The Kleenes whose iterations count from here on, and from how many on no more."""
+        """Return the Kleenes with iterations that count from here on, and up to which number."""
         taken = [actions for one in ahead for actions in (one.ends, *(way.begins for way in one.ways))]
         taken += [ends for one in ahead for way in one.ways for ends in way.target.accepts]
         found: dict[int, int] = {}

@@ -1,4 +1,5 @@
-"""Compile a query to the tables of ``nfa``: arrays that refer to their parts by offset.
+"""Compile a query to the tables of the NFA: arrays that refer to their parts by offset.
 
-Open ``compiling`` first.
+``compiling`` is the entry point (open it first). ``analysis`` determines slots, gates and conditions,
+``absences`` the gaps of negations, and ``writer`` writes the arrays.
 """

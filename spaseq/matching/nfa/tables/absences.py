@@ -1,4 +1,4 @@
-"""What a match says is absent, ``!X`` and ``X?``, and bounds of time inside it: what tables need of both."""
+"""Absences of a match, ``!X`` and ``X?``, and its time bounds: the parts of the tables for both."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from spaseq.language.syntax import Duration, Strategy
 from spaseq.matching.filters.postfix import BeyondTables
 from spaseq.matching.interpreter.program import Gate, ProgramState
 
-#: So many gaps may be open at a time.
+#: The most gaps that may be open at a time.
 _MOST_GAPS: Final = 8
 
-#: What is absent: something forbidden, or what is optional and left out.
+#: An absence: a forbidden element, or an optional one that is left out.
 Absence = Forbid | Omit
 
-#: Gaps that are open: what is absent in each, and the element that will close it, if it has begun.
+#: The open gaps: the absence of each, and the element that will close it, if it has begun.
 _Gaps = tuple[tuple[Absence, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AbsenceCheck:
-    """A GPM that must not be relevant in a gap. ``sure``: that alone means that what is absent is there.
+    """A GPM that must not be relevant in a gap. ``sure``: a relevant event alone violates the absence.
 
-    (Of ``X & Y``, only X is looked for, and of ``X?`` only what X may begin with; what else is needed is then
-    asked exactly.) ``free`` are variables that it does not share with the match.
+    (For ``X & Y``, only X is searched, and for ``X?`` only what X may begin with; the rest is then decided
+    exactly.) ``free`` are variables that it does not share with the match.
     """
 
     atom: Atom
@@ -37,10 +37,10 @@ class AbsenceCheck:
 
 
 class AbsenceTables:
-    """All that is absent in the ways through an automaton.
+    """All absences in the ways through an automaton.
 
-    ``withins`` are the elements with bounds of time, as they are numbered in runs, and ``limits`` the bounds;
-    at ``most`` so many gaps are open at a time. Raises ``BeyondTables``.
+    ``withins`` are the elements with time bounds, as they are numbered in runs, and ``limits`` the bounds; at
+    ``most`` this many gaps are open at a time. Raises ``BeyondTables``.
     """
 
     def __init__(self, start: ProgramState, trails: bool) -> None:
@@ -50,28 +50,28 @@ class AbsenceTables:
         self.most = int(trails)
         self._all: dict[Absence, None] = {}
         self._views: dict[tuple[int, ...], None] = {(): None} if trails else {}
-        # Negations at the beginning that look at one event.
+        # Negations at the beginning that are about one event.
         self._strict: set[Absence] = set()
-        # At each gate, what a run may be in the gap of.
+        # For each gate, the absences with gaps that may be open in a run.
         self._open: dict[Gate, set[Absence]] = {}
         self._walk(start)
 
     @property
     def all(self) -> list[Absence]:
-        """Everything that is absent somewhere."""
+        """Return all absences."""
         return list(self._all)
 
     @property
     def views(self) -> list[tuple[int, ...]]:
-        """The Kleenes inside which that is decided."""
+        """The Kleenes inside which absences are decided."""
         return list(self._views)
 
     def open_at(self, gate: Gate) -> Set[Absence]:
-        """What is absent in the gaps that are open in some run at a gate."""
+        """Return the absences with open gaps in some run at a gate."""
         return self._open.get(gate, set())
 
     def _walk(self, start: ProgramState) -> None:
-        """Goes all ways through the automaton."""
+        """Follow all ways through the automaton."""
         reached: dict[tuple[ProgramState, _Gaps], None] = {(start, ()): None}
         todo = list(reached)
         while todo:
@@ -89,7 +89,7 @@ class AbsenceTables:
                         todo.append(new)
 
     def _after(self, gaps: _Gaps, actions: Iterable[Action]) -> _Gaps:
-        """The gaps that are open after actions."""
+        """Return the gaps that are open after actions."""
         for action in actions:
             match action:
                 case Forbid() | Omit():
@@ -116,7 +116,7 @@ class AbsenceTables:
         return gaps
 
     def checks(self, absence: Absence) -> list[AbsenceCheck]:
-        """Return the GPMs with events that show whether something absent is there."""
+        """Return the GPMs with events that may violate an absence."""
         if isinstance(absence, Omit):
             optional = absence.optional
             readings = optional.readings or (optional.element,)
@@ -141,7 +141,9 @@ def _show(absence: Absence) -> str:
 
 
 def _waits_for_the_window(absence: Absence) -> None:
-    """What is absent at the end of a match, unless something may tell before the window ends."""
+    """Raise ``BeyondTables`` for an absence at the end of a match that may be decided before the
+    window ends.
+    """
     if absence.strategy is Strategy.STRICT:
         raise BeyondTables("no match waits for the next event alone", _show(absence))
     if isinstance(absence, Forbid) and absence.negation.limit is not None:
@@ -151,7 +153,9 @@ def _waits_for_the_window(absence: Absence) -> None:
 
 
 def _is_one_event(node: Node) -> bool:
-    """Whether a single event may be all of an element: it tells, as soon as it is there, that this is."""
+    """Return whether a single event may be all of an element, so that it alone shows that the element is
+    there.
+    """
     if isinstance(node, Kleene):
         return node.minimum == 1 and _is_one_event(node.element)
     return isinstance(node, Atom)

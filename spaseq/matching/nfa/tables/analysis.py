@@ -1,4 +1,4 @@
-"""What a query asks of the kernel's tables: places and gates, slots, aggregates, programs, negations."""
+"""A query → the input of its tables: places and gates, slots, aggregates, programs, negations."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ from spaseq.matching.nfa.records import buckets, parts
 from spaseq.matching.nfa.tables.absences import AbsenceTables
 from spaseq.patterns.spectra.solutions import Mask
 
-#: So many ways there may be to match an `&` of `|`.
+#: The most alternatives of an `&` of `|`.
 _MOST_ALTERNATIVES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class GateCandidate:
-    """What an event may be for a run at a gate: a way on, or only a rival of one (``way`` is None).
+    """What an event may be for a run at a gate: a way to continue, or only a rival of one (``way`` is None).
 
-    Of ``both``, a conjunction, it is the one part ``unit`` of the alternative ``parts``.
+    For a conjunction ``both``, it is the part ``unit`` of the alternative ``parts``.
     """
 
     gate: Gate
@@ -71,29 +71,29 @@ class GateCandidate:
 
     @property
     def apart(self) -> bool:
-        """Whether each part of it is an event of a match like others."""
+        """Whether each part of it is a separate event of a match."""
         return self.both is None or (
             not self.inside and len({atom.gpm for atom in self.parts}) == len(self.parts)
         )
 
 
-#: What an event may be at a gate, and of each whether ``;`` must not skip it.
+#: What an event may be at a gate, and for each whether ``;`` must not skip it.
 Alternatives = tuple[tuple[tuple[GateCandidate, ...], bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRows:
-    """Rows of a GPM that negations look back at, gathered by the values of some variables."""
+    """Rows of a GPM that negations look back at, grouped by the values of some variables."""
 
     gpm: str
     key: tuple[str, ...]
 
 
 class Analysis:
-    """Everything about a query that its tables are written from; the variables ``derived`` join nothing.
+    """Everything about a query from which its tables are written; the variables ``derived`` join nothing.
 
-    ``start``: where its automaton begins, if it is not compiled of the pattern. Raises ``BeyondTables``, as
-    ``codes``, ``slots`` and ``accumulators`` may.
+    ``start``: the start of its automaton, if that is not compiled from the pattern. Raises ``BeyondTables``,
+    as ``codes``, ``slots`` and ``accumulators`` may.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Analysis:
         return (one for gate in self.gates for candidate, _ in self.candidates(gate) for one in candidate)
 
     def together(self, candidate: GateCandidate) -> list[Instruction]:
-        """The conditions that all parts of a candidate must meet together."""
+        """Return the conditions that all parts of a candidate must meet together."""
         parts = {atom.id for atom in candidate.parts}
         nodes = () if candidate.both is None else walk(candidate.both)
         met = (n for n in nodes if isinstance(n, Both) and parts & {inner.id for inner in walk(n)})
@@ -142,26 +142,26 @@ class Analysis:
         return code + self._settling((atom.gpm for atom in candidate.parts), candidate.inside)
 
     def gate_key(self, gate: Gate) -> list[str]:
-        """The variables by which the runs at a gate are found."""
+        """Return the variables by which the runs at a gate are looked up."""
         partition = {variable.name for variable in self.pattern.query.partition}
         names = (name for name in gate.key if name not in partition and name not in self._derived)
         return [name for name in names if name in self.slots][: buckets.KEY_LIMIT]
 
-    # --- what is absent -----------------------------------------------------------------------
+    # --- absences ---------------------------------------------------------------------------------
 
     def _checked(self) -> Iterator[Atom]:
         return (check.atom for absence in self.absences.all for check in self.absences.checks(absence))
 
     @property
     def ambiguous(self) -> bool:
-        """Whether a match that waits may have the events of one that does not."""
+        """Whether a waiting match may have the events of one that does not wait."""
         uses = Counter(
             candidate.unit.gpm for candidate in {c.unit.id: c for c in self._everything()}.values()
         )
         return self.trails and max(uses.values()) > 1
 
     def chain(self, atom: Atom) -> KeyedRows:
-        """Where the rows are among which a check looks."""
+        """Return the chain of the rows that a check searches."""
         partition = {variable.name for variable in self.pattern.query.partition}
         certain = scope.gpm_certain(self.pattern.gpms[atom.gpm].gpm)
         names = sorted((certain & self._joined) - partition - self.free.get(atom.id, frozenset()))
@@ -171,7 +171,7 @@ class Analysis:
 
     @cached_property
     def _joined(self) -> frozenset[str]:
-        """The variables by which an event is joined with a run."""
+        """The variables by which an event joins a run."""
         count = Counter(name for a in self.atoms.values() for name in self.pattern.gpms[a.gpm].variables)
         repeated = {
             name
@@ -181,12 +181,12 @@ class Analysis:
             if not any(name in self.kleenes[kleene].own for kleene in self._inside[a.id])
         }
         found = {name for name, number in count.items() if number > 1} | repeated
-        # Those of PARTITION BY agree anyway, and so does what is derived of what is joined.
+        # Those of PARTITION BY agree anyway, and so do columns derived from joined variables.
         partition = {variable.name for variable in self.pattern.query.partition}
         return frozenset(name for name in found - partition if name not in self._derived)
 
     def joined_by(self, atom: Atom) -> frozenset[str]:
-        """The variables of an atom by which its events are joined with a run."""
+        """Return the variables of an atom by which its events join a run."""
         return self._joined & self.pattern.gpms[atom.gpm].variables
 
     @cached_property
@@ -194,7 +194,7 @@ class Analysis:
         """The variables that are kept of a run, numbered."""
         bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
         names = set(self._joined)
-        # What `?` has taken may be bound when the same is forbidden in an earlier iteration's gap.
+        # Variables of an optional element may be bound while it is forbidden in an earlier iteration's gap.
         taken = {candidate.unit.id for candidate in self._everything()}
         both = [atom for atom in self._checked() if atom.id in taken]
         names |= {name for atom in both for name in self.pattern.gpms[atom.gpm].variables}
@@ -237,28 +237,28 @@ class Analysis:
     # --- conditions ---------------------------------------------------------------------------
 
     def steps(self, item: Filter, site: FilterSite) -> list[Instruction]:
-        """A filter as a program."""
+        """Return a filter as a program."""
         return steps(item, site, self.pattern.owners)
 
     def unit(self, atom: Atom) -> tuple[int, tuple[int, ...]]:
-        """An atom where it stands, as ``codes`` names it."""
+        """Return an atom with the Kleenes around it, as the key of ``codes``."""
         return atom.id, self._inside[atom.id]
 
     @cached_property
     def codes(self) -> dict[tuple[int, tuple[int, ...]], list[Instruction]]:
-        """The conditions of atoms, by the Kleenes inside which they are asked."""
+        """The conditions of atoms, by the Kleenes inside which they are evaluated."""
         negated = dict.fromkeys(atom.id for atom in self._checked())
         asked = dict.fromkeys(self.unit(candidate.unit) for candidate in self._everything())
         asked |= dict.fromkeys((a, inside) for a in negated for inside in self.absences.views)
         return {(a, inside): self._unit_code(self.atoms[a], inside) for a, inside in asked}
 
     def _unit_code(self, atom: Atom, inside: tuple[int, ...]) -> list[Instruction]:
-        """The conditions that an event must meet for an atom."""
+        """Return the conditions on an event for an atom."""
         code = [s for f in atom.filters for s in self.steps(f, FilterSite(inside))]
         return code + self._settling([atom.gpm], inside)
 
     def _settling(self, gpms: Iterable[str], inside: tuple[int, ...]) -> list[Instruction]:
-        """The filters of WHERE that may be decided when events for some GPMs are taken."""
+        """Return the filters of WHERE that may be decided when events for some GPMs are taken."""
         variables = frozenset[str]().union(*(self.pattern.gpms[gpm].variables for gpm in gpms))
         code = list[Instruction]()
         for item in self.pattern.where:
@@ -269,7 +269,7 @@ class Analysis:
         return code
 
     def pruning(self, ends: Sequence[Action], inside: tuple[int, ...]) -> list[Instruction]:
-        """The filters of WHERE that are decided by leaving Kleenes."""
+        """Return the filters of WHERE that are decided by leaving Kleenes."""
         left = {action.kleene for action in ends if isinstance(action, Leave)}
         code = []
         for item in self.pattern.where:
@@ -280,7 +280,7 @@ class Analysis:
 
 
 def reachable(start: ProgramState) -> list[ProgramState]:
-    """The places of an automaton. Raises ``BeyondTables``."""
+    """Return the places of an automaton. Raises ``BeyondTables``."""
     found = [start]
     for place in found:
         for gate in place.gates:
@@ -293,7 +293,7 @@ def reachable(start: ProgramState) -> list[ProgramState]:
 
 
 def candidates(gate: Gate) -> Iterator[tuple[tuple[GateCandidate, ...], bool]]:
-    """What an event may be at a gate (of ``&``, all parts), and whether ``;`` must not skip it."""
+    """Yield what an event may be at a gate (for ``&``, all parts), and whether ``;`` must not skip it."""
     rivals = {rival.unit.id for rival in gate.rivals}
     reached = set()
     for way in gate.ways:
@@ -322,7 +322,7 @@ def _candidates(
 
 
 def _parts(unit: Unit) -> list[tuple[Atom, ...]]:
-    """The GPMs that a unit gathers events for, in each of its alternatives."""
+    """Return the GPMs that a unit gathers events for, in each of its alternatives."""
 
     def alternatives(node: Node) -> list[tuple[Atom, ...]]:
         match node:
@@ -374,10 +374,10 @@ class NfaTables:
 
 
 class Looks(NamedTuple):
-    """What matches consist of: the sites of their events, and whether these, and how one ended, are plain.
+    """The form of matches: the sites of their events, and for which events and endings that is all.
 
-    Which is so where an event adds its solution to Ω, and nothing else. ``simple``: of each candidate;
-    ``simple_ends``: of each way to end.
+    That is so where an event adds its solution to Ω, and nothing else. ``simple``: for each candidate;
+    ``simple_ends``: for each way to end.
     """
 
     sites: Sites

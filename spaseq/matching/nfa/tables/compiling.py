@@ -1,4 +1,4 @@
-"""Compiling a query for the runs kernel: a pattern → its tables, or what keeps it from having any."""
+"""Compile a query for the runs kernel: a pattern → its tables, or why it has none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from spaseq.terms.dictionary import Term
 
 
 def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
-    """What keeps the kernel from running a query: every ALL, or what its tables cannot hold first."""
+    """Yield why the kernel cannot run a query: every ALL, or else the first thing that tables cannot hold."""
     alls = [part for part in subsequences(pattern.query.sequence) if isinstance(part, All)]
     for part in alls:
         yield Obstacle("nothing gathers events in any order", print_sequence(part), part.span)
@@ -48,7 +48,7 @@ def obstacles(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTables:
-    """The tables of a query; its ``LIMIT`` is left to whoever knows the window.
+    """Return the tables of a query; its time bounds are filled in later, when the window is known.
 
     Raises ``BeyondTables``.
     """
@@ -61,19 +61,19 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> N
     return write(Analysis(taken.pattern, taken.derived), taken.derived, intern)
 
 
-# Tables of queries that are alike but for what they are about: written once, filled in for each of them.
+# Tables of queries that differ only in names and constants: written once, and filled in for each of them.
 
-#: What stands for a constant that each query has its own of.
+#: Marks a constant of which each query has its own.
 _MARK: Final = "urn:x-spaseq:constant:"
-#: What stands in tables instead of ids: below this, and no number that they have.
+#: In place of ids in tables: numbers below this, which tables do not contain.
 _HOLE: Final = -(1 << 40)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Tables with holes: where each stands (``at``), and which of the ``terms`` belongs there (``of``).
+    """Tables with holes: the place of each (``at``), and which of the ``terms`` belongs there (``of``).
 
-    A term is one that all queries have, or a number: which of a query's constants it is.
+    A term is one that all queries have, or a number: the index of a query's constant.
     """
 
     compiled: NfaTables
@@ -82,7 +82,7 @@ class _Kind:
     terms: tuple[Term | int, ...]
 
     def filled(self, constants: list[Term], intern: Callable[[Term], int]) -> NfaTables:
-        """The tables of a query that has these constants."""
+        """Return the tables of a query that has these constants."""
         terms = (constants[term] if isinstance(term, int) else term for term in self.terms)
         ids = np.array([intern(term) for term in terms], dtype=np.int64)
         tables = self.compiled.tables.copy()
@@ -113,7 +113,7 @@ def like_tables(pattern: SequencePattern, intern: Callable[[Term], int], key: Ou
 
 
 def _kind(query: Query) -> _Kind | None:
-    """The tables of a query with holes; None if more than its tables depend on its constants."""
+    """Return the tables of a query with holes; None if more than its tables depend on its constants."""
     terms: list[Term | int] = []
     holes: dict[Term, int] = {}
 
@@ -126,7 +126,7 @@ def _kind(query: Query) -> _Kind | None:
 
     try:
         compiled = compile_tables(normalise(_marked(query)), hole)
-    except BeyondTables:  # which says so in the words of the query
+    except BeyondTables:  # it reports that in the words of the query
         return None
     if compiled.derived or compiled.lookups:
         return None
@@ -135,7 +135,7 @@ def _kind(query: Query) -> _Kind | None:
 
 
 def _constants(query: Query) -> Iterator[Term]:
-    """The constants that ``outline`` leaves out of FILTERs, in its order."""
+    """Yield the constants that ``outline`` leaves out of FILTERs, in its order."""
     for gpm in query.gpms:
         for element in gpm.pattern.elements:
             if isinstance(element, Filter):
@@ -154,7 +154,7 @@ def _operands(expression: Expression) -> Iterator[Term]:
 
 
 def _marked(query: Query) -> Query:
-    """The query with marks instead of those constants, numbered in their order."""
+    """Return the query with marks in place of those constants, numbered in order."""
     numbers = count()
     return replace(query, gpms=tuple(_marked_gpm(gpm, numbers) for gpm in query.gpms))
 

@@ -1,8 +1,7 @@
-"""Writing a query's tables for the runs kernel: its analysis → one array, with references as places in it.
+"""Write a query's tables for the runs kernel: its analysis → one array, with references as places in it.
 
-It begins with sizes and with where the sections are (``_kernel_values``). What a row of a
-section has is named in ``records``; where a field is a start and another an end, they enclose rows of another
-section.
+It begins with sizes and with the places of the sections (``_kernel_values``). The fields of a section's rows
+are named in ``records``; a pair of start and end fields encloses rows of another section.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def write(analysis: Analysis, derived: Mapping[str, Derived], intern: Callable[[Term], int]) -> NfaTables:
-    """The tables of what was analysed."""
+    """Return the tables of an analysis."""
     return _KernelWriter(analysis, derived, intern).compiled()
 
 
@@ -47,7 +46,7 @@ class _KernelWriter:
         self._pattern = analysis.pattern
         self._units = {unit: i for i, unit in enumerate(analysis.codes)}
         self._columns: dict[tuple[int, str], int] = {}
-        # The rows that negations look back at, and the columns of them that are read, by GPM.
+        # The chains of rows that negations look back at, and the columns read of them, by GPM.
         self._chains: dict[KeyedRows, None] = {}
         self._remembered: dict[int, dict[int, None]] = {}
         self._most_parts = 0
@@ -138,7 +137,7 @@ class _KernelWriter:
     # --- places and gates ---------------------------------------------------------------------
 
     def _write_places(self) -> tuple[tuple[Action, ...], ...]:
-        """Places and the ways to end there; these are returned."""
+        """Write places and the ways to end there; return the latter."""
         out, analysis = self._out, self._analysis
         accepts = list[tuple[Action, ...]]()
         final = [step for item in self._pattern.where for step in analysis.steps(item, FilterSite())]
@@ -159,7 +158,7 @@ class _KernelWriter:
         return tuple(accepts)
 
     def _gate(self, gate: Gate, number: int) -> list[GateCandidate]:
-        """Writes a gate and its candidates, which are numbered from ``number`` on."""
+        """Write a gate and its candidates, which are numbered from ``number`` on."""
         out, analysis = self._out, self._analysis
         key = analysis.gate_key(gate)
         found = list[GateCandidate]()
@@ -190,7 +189,7 @@ class _KernelWriter:
         return found
 
     def _candidate(self, parts: Sequence[GateCandidate], is_rival: bool, key: list[str], number: int) -> None:
-        """Writes what an event may be at a gate; its parts are numbered from ``number`` on."""
+        """Write what an event may be at a gate; its parts are numbered from ``number`` on."""
         out, analysis = self._out, self._analysis
         rows = []
         for part in parts:
@@ -213,7 +212,7 @@ class _KernelWriter:
         out.rows("candidates", [row])
 
     def _every(self, atom: Atom) -> SectionReference:
-        """The chain of all rows of an atom's GPM."""
+        """Return the chain of all rows of an atom's GPM."""
         chain = KeyedRows(atom.gpm, ())
         self._chains[chain] = None
         self._remember(atom, self._analysis.codes[self._analysis.unit(atom)])
@@ -223,7 +222,9 @@ class _KernelWriter:
         return gate.strategy in (Strategy.NEXT, Strategy.ANY) and gate not in self._analysis.places[0].gates
 
     def _order(self, gate: Gate, key: list[str]) -> tuple[int, int, int, int]:
-        """The ordering filter that alone decides at a gate: sign, slot, column, whether equal will do."""
+        """Return the ordering filter that alone decides at a gate: sign, slot, column, whether equality
+        suffices.
+        """
         none = (0, 0, 0, 0)
         if gate.strategy is not Strategy.NEXT or len(set(self._pattern.streams)) > 1:
             return none
@@ -285,7 +286,7 @@ class _KernelWriter:
     # --- negations ----------------------------------------------------------------------------
 
     def _first_view(self, absence: Absence) -> int:
-        """The row of ``forbidden`` that begins a gap's rows: one for each of the views."""
+        """Return the row of ``forbidden`` that begins a gap's rows: one for each of the views."""
         return self._analysis.absences.all.index(absence) * len(self._analysis.absences.views)
 
     def _write_checks(self) -> None:
@@ -310,7 +311,7 @@ class _KernelWriter:
                 out.rows("forbidden", [out.rows("checks", rows)])
 
     def _remember(self, atom: Atom, code: Sequence[Instruction]) -> None:
-        """The columns that are read of an atom's rows."""
+        """Note the columns that are read of an atom's rows."""
         gpm = self._analysis.gpms.index(atom.gpm)
         names = self._pattern.gpms[atom.gpm].variables
         columns = self._remembered.setdefault(gpm, {})
@@ -346,7 +347,7 @@ class _KernelWriter:
     def _write(
         self, code: Sequence[Instruction], gpm: int | None
     ) -> tuple[SectionReference, SectionReference]:
-        """Writes a program that reads the rows of a GPM, if any; where it starts and ends."""
+        """Write a program that reads the rows of a GPM, if any; return where it starts and ends."""
         return self._programs.write(code, lambda name: self._read(gpm, name))
 
     def _read(self, gpm: int | None, name: str) -> int:

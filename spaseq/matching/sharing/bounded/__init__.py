@@ -1,1 +1,3 @@
-"""Queries with a common prefix and one bound: shedding drops a partial match for all of them."""
+"""Queries with a common prefix and one bound: a partial match is shed for all of them. Open ``together``
+first.
+"""

@@ -1,6 +1,6 @@
-"""Queries that begin alike and have one bound, run by ``lazy``: one memory of events, shed for all of them.
+"""Queries with a common prefix and one bound, run by ``lazy``: one memory of events, shed for all of them.
 
-An event is worth the matches that it is in, of all of them, each as much as its query weighs.
+The utility of an event counts the matches that it is in, of all queries, each with its query's weight.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class SheddingSharedLazy(SheddingLazy, SharedLazy, SharedShedding):
         compiled: LazyTables,
         sites: Ints,
     ) -> None:
-        """``sites``: how many each member has."""
+        """``sites``: the number of sites of each member."""
         self._group, self._members = group, members
         self._weights = weights(members)
-        # The member of each site, and where the events in hand begin.
+        # The member of each site, and where the current events begin.
         self._of, self._at = np.repeat(np.arange(len(members)), sites), 0
         own = [{common: name for name, common in member.common.gpms.items()} for member in members]
         states = [[f"buffered {of[gpm]}" if gpm in of else None for gpm in compiled.gpms] for of in own]

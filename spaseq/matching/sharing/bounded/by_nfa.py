@@ -1,7 +1,7 @@
-"""Queries that begin alike and have one bound, run by ``nfa``: one runs them all, and sheds for all.
+"""Queries with a common prefix and one bound, run by ``nfa``: one kernel runs them all, and sheds for all.
 
-A partial match is worth what comes of it for all of them, each match as much as its query weighs. Where
-queries part for good, each side waits at a gate of its own: what is shed of one lives on for the others.
+The utility of a partial match counts the expected matches of all of them, each with its query's weight. Where
+queries part for good, each side waits at a gate of its own: shedding at one gate does not affect the others.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa, SharedShedding):
         self._features.tables[v.LIMIT] = limit
 
     def find(self, lot: Lot, runs: int) -> None:
-        """Count ``runs`` runs as matches; the lot has their members."""
+        """Credit ``runs`` runs as matches; the lot has their members."""
         self._account.find(len(lot.members))
         self._made += max(0, len(lot.members) - runs)
 
@@ -83,7 +83,7 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa, SharedShedding):
 
 
 def _states(member: Member, analysis: Analysis) -> list[str | None]:
-    """What a query calls each gate, which is not its own if none of its GPMs goes on there."""
+    """Return a query's name for each gate; None if none of its GPMs continues there."""
     own = {common: name for name, common in member.common.gpms.items()}
     names = [" | ".join(sorted(own[gpm] for gpm in gate.gpms if gpm in own)) for gate in analysis.gates]
     return [f"before {name}" if name else None for name in names]

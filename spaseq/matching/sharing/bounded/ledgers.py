@@ -1,4 +1,4 @@
-"""What each of several queries gave up that keep one bound: what all did comes in, a ``Shed`` each out."""
+"""The shedding of several queries with one bound, reported as a ``Shed`` for each."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ Floats = npt.NDArray[np.float64]
 
 
 class Ledgers:
-    """Of several queries, by number."""
+    """The reports of several queries, by number."""
 
     def __init__(self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]]) -> None:
-        """``states``: what each query calls each place where something may be shed; None: not its own."""
+        """``states``: each query's name for each place where something may be shed; None: not its own."""
         self._members, self._states = members, states
         # Members with a final report: their figures no longer change.
         self._over: set[int] = set()
 
     def tell(self, every: Shed, shed: Ints) -> None:
-        """Tells each what is so of all, as the estimate of recall, and how much was shed at each place."""
+        """Report to each query the common figures, such as the estimate of recall, and what was shed at each
+        place.
+        """
         for i, (member, states) in enumerate(zip(self._members, self._states, strict=True)):
             if i in self._over:
                 continue
@@ -43,15 +45,15 @@ class Ledgers:
 
 
 def weights(members: Sequence[BoundedMember]) -> Floats:
-    """What a match of each query is worth, on average one."""
+    """Return the weight of a match of each query, 1 on average."""
     found = np.array([member.bound.weight for member in members])
     return np.asarray(found / found.mean())
 
 
 def bound_of(members: Sequence[BoundedMember], before: Bound | None = None) -> Bound:
-    """The bound of several queries, for all together; of memory they have what each would have.
+    """Return the common bound of several queries; their memory is the sum of what each would have.
 
-    ``before``: that of these and others, which are over.
+    ``before``: the bound of these and others, which are over.
     """
     bound = members[0].bound
     every = replace(bound, weight=sum(member.bound.weight for member in members))

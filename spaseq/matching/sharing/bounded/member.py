@@ -1,4 +1,4 @@
-"""A query that has a bound, and keeps it together with others that begin alike."""
+"""A query with a bound, which it keeps together with others of a common prefix."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class BoundedMember(Member):
 
     @cached_property
     def shed(self) -> Shed:
-        """What was given up of its own."""
+        """What was shed of its own partial matches."""
         return Shed()
 
     @property
     def name(self) -> str:
-        """What warnings call it."""
+        """Its name in warnings."""
         return called(self.pattern)
 
     def update(self) -> None:
@@ -38,7 +38,7 @@ class BoundedMember(Member):
             self.asks()
 
     def end_shedding(self) -> None:
-        """See ``Shedder.end_shedding``: the others may go on."""
+        """See ``Shedder.end_shedding``: the others may continue."""
         self.is_done = True
         if self.leaves is not None:
             self.leaves()

@@ -1,4 +1,4 @@
-"""Queries that begin alike and have one bound: what their groups have in common, and what runs these."""
+"""Queries with a common prefix and one bound: their groups, and the matchers of these."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _Whole = TypeVar("_Whole", bound="SharedShedding")
 def query_of(
     pattern: SequencePattern, members: Sequence[BoundedMember], window: StreamWindow
 ) -> BoundedQuery:
-    """All of them as one query."""
+    """Return the members as one query."""
     first = members[0]
     many = Many(first.name, len(members), Budget(first.context.budget.limits.times(len(members))))
     return BoundedQuery(pattern, first.dictionary, first.context, window, bound_of(members), many)
 
 
 class SharedShedding(ABC):
-    """What runs a group: a matcher that gathers matches, keeps a bound, and is this, too."""
+    """The matcher of a group that gathers matches and keeps a bound."""
 
     _bound: Bound
     _members: Sequence[BoundedMember]
 
     @abstractmethod
     def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> object:
-        """Takes events."""
+        """Process events."""
 
     @abstractmethod
     def found_in_one(self, event: Single, start: int) -> object:
-        """The same of one that came alone. Raises as ``take_single`` does."""
+        """Process a single event. Raises as ``take_single`` does."""
 
     @abstractmethod
     def end_shedding(self) -> None:
@@ -55,11 +55,11 @@ class SharedShedding(ABC):
 
     @abstractmethod
     def tell(self) -> None:
-        """Tells each query what was given up of its own."""
+        """Report to each query what was shed of its own."""
 
     @abstractmethod
     def value(self, live: frozenset[int]) -> None:
-        """Set the value of matches: those of other members are worth nothing."""
+        """Set the value of matches: those of other members have value 0."""
 
     def weigh(self, live: frozenset[int]) -> None:
         """Restrict the group to these members: the bound is theirs."""
@@ -68,7 +68,7 @@ class SharedShedding(ABC):
             self._bound = bound_of([self._members[i] for i in sorted(live)], self._bound)
 
     def end(self) -> None:
-        """All queries are over."""
+        """End the group: all queries are over."""
         self.end_shedding()
         if self._bound.pool is not None:
             self._bound.pool.leave(self._bound)
@@ -76,17 +76,17 @@ class SharedShedding(ABC):
 
 
 class BoundedGroup(PrefixGroup):
-    """A group that keeps a bound; what it is otherwise is the next of its classes.
+    """A group that keeps a bound; its other base class is its matcher's group.
 
-    Members get matches as they are found: to make these is a part of what events take.
+    Members get matches as they are found: making these is part of an event's duration.
     """
 
     def keep(self, whole: _Whole, members: Sequence[BoundedMember]) -> _Whole:
-        """What runs all of them is made."""
+        """Keep the matcher that runs all members, and return it."""
         self._whole: SharedShedding = whole
         self._members = members
-        # Only now: members that are told earlier would leave a group that does not exist, and hide an error
-        # or an interrupt.
+        # Last: members with a group that failed to be created would leave it, and hide an error or an
+        # interrupt.
         for member in members:
             member.leaves, member.asks = self._left, whole.update
         return whole
@@ -109,7 +109,7 @@ class BoundedGroup(PrefixGroup):
         self._whole.weigh(live)
 
     def _left(self) -> None:
-        """A query is over; with the last of them nothing is shed any more."""
+        """Note that a query is over; with the last of them shedding ends."""
         if all(member.is_done for member in self._members):
             self._whole.end()
         else:

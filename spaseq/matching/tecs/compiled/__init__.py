@@ -1,1 +1,3 @@
-"""The compiled loops of ``tecs``: CORE's update, the nodes of runs, and the walk that enumerates them."""
+"""The compiled loops of ``tecs``: CORE's update, the nodes of runs, and their enumeration; open ``_kernel``
+first.
+"""

@@ -1,4 +1,4 @@
-"""Events of a batch → roots of their matches: CORE's update, of constant work whatever window and runs."""
+"""Events of a batch → roots of their matches: CORE's update, at constant cost per event."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from spaseq.matching.tecs.compiled._kernel_layout import (
 )
 from spaseq.matching.tecs.records import counter, root
 
-# An event that came alone, for ``_kernel.run``: a batch of one event, with the solutions of each GPM.
+# A single event for ``_kernel.run``: a batch of one event, with the solutions of each GPM.
 
 
 @kernel
 def spread(
     batch: Ints, n_keys: int, apart: int, label: Ints, keys: Ints, ranks: Ints, cursors: Ints, ends: Ints
 ) -> int:  # fmt: skip
-    """Writes ``label``, where the solutions of each GPM are, and their keys; how many there are.
+    """Write ``label``, the places of each GPM's solutions, and their keys; return the number of solutions.
 
     ``batch``: see ``columns.alone._kernel_alone``; its columns are the keys of the first GPM, then those of
-    the next. ``ranks`` order the solutions by their first key, as they may be if no other key differs and
-    nobody asks for the order of that (``apart``); else the number that is returned is below zero. Where there
-    are more than ``ranks`` has room for, none is written.
+    the next. ``ranks`` order the solutions by their first key if no other key differs and their order is not
+    needed (``apart``); otherwise the result is negative. If there are more solutions than ``ranks`` has room
+    for, no ranks are written.
     """
     share, end, count = heads.shares(batch, 0), heads.shares(batch, 1), 0
     label[0] = 0
@@ -64,10 +64,11 @@ def spread(
     return -count if others else count
 
 
-# Events of a batch → roots of their matches: CORE's update, of constant work whatever window and runs.
+# Events of a batch → roots of their matches: CORE's update, at constant cost for any window and number of
+# runs.
 
-# What goes on with an event, as it is before it: a state, a node for its runs, the latest start of these, and
-# where the partition keeps the place that a step from here led to.
+# An active state before the event: its number, a node for its runs, their latest start, and where the
+# partition keeps the place that a transition from here led to.
 _state, _set_state = reads(0), writes(0)
 _runs, _set_runs = reads(1), writes(1)
 _latest, _set_latest = reads(2), writes(2)
@@ -81,13 +82,13 @@ def _fire(
     state: int, before: int, top: int, last: int, labels: int, position: int, axis: int, least: int,
     pending: int,
 ) -> None:  # fmt: skip
-    """The runs of a node, which are in ``state``, take the event as each of ``labels``."""
+    """Let the runs of a node, in ``state``, take the event as each of ``labels``."""
     while labels:
         label = lowest(labels)
         labels &= labels - 1
         reached = index(target[state, label])
         taken = node.make(nodes, c, label, before, position, top)
-        # Written in any case, for there is room, and counted only if something was found.
+        # Written in any case, as there is room, and counted only if something was found.
         i = index(c[counter.FOUND_COUNT])
         root.set_node(found, i, taken)
         root.set_least(found, i, least)
@@ -106,7 +107,7 @@ def _fire(
 def _steps(
     c: Ints, target: Ints, outgoing: Ints, block: Ints, work: Ints, waiting: int, labels: int
 ) -> int:  # fmt: skip
-    """How many steps the states that wait take; -1 if one of them is not known yet."""
+    """Return the number of transitions from the waiting states; -1 if one of them is unknown."""
     count = 0
     for j in range(-1, waiting):
         state = 0 if j < 0 else active.state(block, partition.entry(c, work[j]))
@@ -124,18 +125,18 @@ def _steps(
 
 @inlined
 def _room(c: Ints, nodes: Ints, active: int, steps: int, found: Ints, least: int) -> int:
-    """Whether there is room for all that an event may change; else what there is too little of."""
+    """Return whether there is room for all changes of an event; else which space is too small."""
     if active + steps > c[counter.MOST_ACTIVE]:
         c[counter.WANTS] = MORE_ACTIVE
         return WIDER
-    # Settling puts into one list what pends in several, one more for each.
+    # Settling merges several pending lists into one, which grows by one for each.
     if c[counter.LONGEST] + steps + (0 if c[counter.SINGLE] else active) > c[counter.MOST_LIST]:
         c[counter.WANTS] = MORE_LIST
         return WIDER
     room = 1 + (active + steps) * (c[counter.MOST_LIST] + 4)
     if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
         if c[counter.READ] < c[counter.FOUND_COUNT]:
-            # What was found first, and nobody has read, has runs of an older window.
+            # Unread roots have runs of older windows.
             least = min(least, root.least(found, c[counter.READ]))
         node.free(nodes, c, least)
         if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
@@ -150,7 +151,7 @@ def _step(
     c: Ints, nodes: Ints, parts: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, work: Ints,
     where: int, labels: int, position: int, axis: int, time: int, stream: int,
 ) -> int:  # fmt: skip
-    """One event, in one partition, where it is relevant for the GPMs of ``labels``."""
+    """Process one event in one partition; it is relevant for the GPMs of ``labels``."""
     block = parts[where]
     least = reach_before(axis, c[counter.LIMIT])
     pending = -1
@@ -162,7 +163,7 @@ def _step(
                 return status
             partition.end_pending(nodes, c, outgoing, block, work, least)
             block[partition.LAST_TIME] = time
-    # The states that wait for the event, and how many steps they take.
+    # The states that wait for the event, and the number of their transitions.
     count = block[partition.ACTIVE]
     waiting = partition.waiting(c, block, labels, work)
     first = labels & outgoing[0]
@@ -176,7 +177,7 @@ def _step(
         return status
     node.mark(nodes, c, axis)
     before = c[counter.FOUND_COUNT]
-    # All runs as they are before the event: states, and nodes for their runs with their tops.
+    # All runs before the event: states, and nodes for their runs with their tops.
     end = waiting
     for j in range(waiting):
         at = partition.entry(c, work[j])
@@ -208,10 +209,10 @@ def _step(
 
 @kernel
 def label_events(labels: Ints, events: Ints, sizes: Ints, several: Ints) -> bool:
-    """Writes which GPMs events are relevant for, as bits; whether the rows of each are in order.
+    """Write the GPMs that events are relevant for, as bits; return whether the rows of each GPM are in order.
 
-    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``; ``several[i]`` is how many of these follow one
-    of the same event.
+    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``; ``several[i]`` of these follow another row of
+    the same event.
     """
     ordered = True
     for label in range(len(sizes) - 1):
@@ -231,11 +232,11 @@ def run(
     found: Ints, work: Ints, seen: Ints, labels: Ints, axis: Ints, time: Ints, stream: Ints, events: Ints,
     keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, start: int,
 ) -> int:  # fmt: skip
-    """Takes the events of a batch, from where the last call stopped.
+    """Process the events of a batch, from where the last call stopped.
 
     ``labels`` are the GPMs that an event is relevant for, as bits. The rows of ``events`` and ``keys`` are
-    of one GPM after the other: those from its place in ``cursors``, which this moves on, to ``ends``. So are
-    ``ranks``, which may be empty until the call stops for want of them (``UNRANKED``).
+    grouped by GPM: from its place in ``cursors``, which is advanced, to ``ends``. The same holds for
+    ``ranks``, which may be empty until the call stops because it needs them (``UNRANKED``).
     """
     event = index(c[counter.EVENT])
     keyed = c[counter.N_KEYS] > 0

@@ -1,4 +1,4 @@
-"""Active states, by their places in a partition: their fields, and union lists of their runs (CORE, 5.2)."""
+"""Active states, by their places in a partition: fields, and the union lists of their runs (CORE, 5.2)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from spaseq.matching.tecs.records import counter
 
 #: The state of the deterministic automaton.
 state, _set_state = reads(0), writes(0)
-#: The stream under which its runs pend; -1 if they do not.
+#: The stream for which its runs are pending; -1 if none.
 pending, _set_pending = reads(1), writes(1)
-#: Where the active state stands to which the last step from here led, as an offset.
+#: The offset of the active state that the last transition from here led to.
 NEXT: Final = 2
 set_next = writes(NEXT)
-#: How many nodes the list has.
+#: The length of the list, in nodes.
 LENGTH: Final = 3
 length, _set_length = reads(LENGTH), writes(LENGTH)
 #: The node that the list was merged into; 0 if it has changed since.
@@ -30,19 +30,19 @@ _top, _set_top = reads_item(LIST + 1, 2), writes_item(LIST + 1, 2)
 
 @inlined
 def size(block: Ints, at: int) -> int:
-    """How many integers of an active state are in use."""
+    """Return the integers in use of an active state."""
     return LIST + 2 * length(block, at)
 
 
 @inlined
 def latest(block: Ints, at: int) -> int:
-    """The latest start of its runs; there must be one."""
+    """Return the latest start of its runs. There must be a run."""
     return _top(block, at, 0)
 
 
 @inlined
 def make(block: Ints, at: int, number: int, stream: int) -> None:
-    """A state without runs, which pend under ``stream``."""
+    """Create a state without runs, pending for ``stream``."""
     _set_state(block, at, number)
     _set_pending(block, at, stream)
     set_next(block, at, 0)
@@ -52,10 +52,11 @@ def make(block: Ints, at: int, number: int, stream: int) -> None:
 
 @inlined
 def merge(nodes: Ints, c: Ints, block: Ints, at: int) -> int:
-    """A node for all that the list stands for."""
+    """Return a node for the union of the list."""
     merged = _merged(block, at)
     if length(block, at) == 2:
-        # Mostly, and whether it was merged is anybody's guess: a branch would cost more than a node.
+        # The usual case. Whether it was merged before cannot be predicted: a branch would cost more than a
+        # node.
         made = node.make(
             nodes, c, node.UNION, _listed(block, at, 0), _listed(block, at, 1), _top(block, at, 0)
         )
@@ -77,7 +78,7 @@ def merge(nodes: Ints, c: Ints, block: Ints, at: int) -> int:
 
 @part
 def insert(nodes: Ints, c: Ints, block: Ints, at: int, number: int, top: int) -> None:
-    """Puts a node into a list whose first one starts no earlier."""
+    """Insert a node into a list; its first node starts no earlier."""
     _set_merged(block, at, 0)
     count = length(block, at)
     i = 1
@@ -97,7 +98,7 @@ def insert(nodes: Ints, c: Ints, block: Ints, at: int, number: int, top: int) ->
 
 @inlined
 def trim(block: Ints, at: int, least: int) -> bool:
-    """Drops what the window has left behind; False if nothing is left."""
+    """Drop the nodes before the window; return False if none is left."""
     count = length(block, at)
     while count > 0 and _top(block, at, count - 1) < least:
         count -= 1
@@ -107,13 +108,13 @@ def trim(block: Ints, at: int, least: int) -> bool:
 
 @inlined
 def add(nodes: Ints, c: Ints, block: Ints, at: int, taken: int, top: int, least: int) -> None:
-    """The runs of an output node reach the state."""
+    """Add the runs of an output node to the state."""
     count = 1
     if trim(block, at, least):
         if _top(block, at, 0) > top:
             insert(nodes, c, block, at, taken, top)
             return
-        # The list must begin with the latest start, and with a node that is no union.
+        # The list must begin with the latest start, and with a node that is not a union.
         _set_listed(block, at, 1, merge(nodes, c, block, at))
         _set_top(block, at, 1, _top(block, at, 0))
         count = 2

@@ -1,4 +1,4 @@
-"""The keys of an event's solutions → its partitions, in a table by hash; what keeps and moves them."""
+"""The keys of an event's solutions → its partitions, in a hash table; partitions are kept and moved here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _mix(code: int, value: int) -> int:
 
 @inlined
 def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
-    """The partition of the key that stands in ``seen``, new if need be; -1 if there is no room."""
+    """Return the partition of the key in ``seen``, a new one if needed; -1 if there is no room."""
     keys = c[counter.N_KEYS]
     code = 0
     for i in range(keys):
@@ -51,9 +51,9 @@ def gather(
     c: Ints, seen: Ints, events: Ints, keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, event: int,
     labels: int,
 ) -> int:  # fmt: skip
-    """The distinct keys of an event, each with the labels that have it, and its rank; how many.
+    """Write the distinct keys of an event, each with its labels and its rank; return their number.
 
-    In the order of ``ranks``, those of the rows: -2 if these are needed, and not there. -1 without room.
+    In the order of ``ranks``, the ranks of the rows: -2 if these are needed and missing. -1 without room.
     """
     count = 0
     width = c[counter.N_KEYS]
@@ -74,7 +74,7 @@ def gather(
                 bound = bound and keys[at + i] != 0
             if not bound:
                 continue
-            # Keys have ranks of their own, unless there is one alone.
+            # Keys have ranks of their own, unless there is only one.
             same, high = 0, count
             if count and seen[count - 1, width + 1] < rank:
                 same = count
@@ -107,7 +107,7 @@ def gather(
 
 @kernel
 def move_partitions(c: Ints, old: Ints, parts: Ints, table: Ints, words: int, size: int, least: int) -> None:
-    """Copies the partitions that an event since ``least`` has touched into new, empty memory."""
+    """Copy the partitions with an event since ``least`` into new, empty memory."""
     count = 0
     mask = len(table) - 1
     entries = partition.WAITING + c[counter.LABELS] * words
@@ -142,14 +142,14 @@ def move_partitions(c: Ints, old: Ints, parts: Ints, table: Ints, words: int, si
     c[counter.ENTRY_SIZE] = size
 
 
-# Which of an event's solutions are of one partition: found by bisection, for they are in order of keys.
+# The solutions of an event in one partition: found by bisection, as they are sorted by keys.
 
 
 @kernel
 def narrow(column: Ints, wanted: Any, begins: Ints, ends: Ints) -> None:
-    """Leaves of some ranges of rows, from ``begins`` to ``ends``, those that have a value in a column.
+    """Reduce ranges of rows, from ``begins`` to ``ends``, to the rows with a value in a column.
 
-    Range i is in the order of the column, and ``wanted[i]`` is its value.
+    Range i is sorted by the column, and ``wanted[i]`` is its value.
     """
     for i in range(len(begins)):
         value = wanted[i]

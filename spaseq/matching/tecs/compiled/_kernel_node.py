@@ -1,4 +1,4 @@
-"""Nodes of the tECS, by their numbers: their fields, new ones, unions of two, what the window frees."""
+"""Nodes of the tECS, by their numbers: fields, creation, unions, and freeing those before the window."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from spaseq._jit import inlined, part
 from spaseq.matching.tecs.compiled._kernel_layout import Ints, index
 from spaseq.matching.tecs.records import counter
 
-# Labels that are no GPM's.
+# Labels that are not GPMs.
 UNION: Final = -1
 MARK: Final = -2
 
-#: Where the latest start of a run below stands.
+#: The latest start of a run below.
 TOP: Final = 3
 #: Two nodes fill a cache line.
 SIZE: Final = 4
 
-#: The GPM that an output's event was chosen as, or what else the node is.
+#: The GPM that an output's event was chosen as, or the kind of the node.
 label, _set_label = reads(0), writes(0)
-#: What comes before an output; the left side of a union.
+#: The node before an output; the left side of a union.
 left, _set_left = reads(1), writes(1)
 #: The position of an output's event; the right side of a union; the mark after a mark.
 position = right = next_mark = reads(2)
 _set_other = _set_next_mark = writes(2)
-#: The latest start of a run below; of a mark, when it was made.
+#: The latest start of a run below; of a mark, the time of its creation.
 top, _set_top = reads(TOP), writes(TOP)
 
 #: Nodes between marks.
@@ -34,7 +34,7 @@ _MARKED: Final = 256
 
 @inlined
 def make(nodes: Ints, c: Ints, label: int, left: int, other: int, top: int) -> int:
-    """A new node; ``other`` is an output's position or a union's right side."""
+    """Return a new node; ``other`` is an output's position or a union's right side."""
     number = c[counter.NEXT_NODE]
     c[counter.NEXT_NODE] = number + 1
     at = index(number & c[counter.MASK])
@@ -47,7 +47,7 @@ def make(nodes: Ints, c: Ints, label: int, left: int, other: int, top: int) -> i
 
 @inlined
 def mark(nodes: Ints, c: Ints, axis: int) -> None:
-    """Now and then, a node that says that all before it are of the past, and where the one before is."""
+    """Add a mark every ``_MARKED`` nodes: all nodes before it are older. Link it from the previous one."""
     if c[counter.NEXT_NODE] - c[counter.LAST_MARK] >= _MARKED:
         number = make(nodes, c, MARK, 0, 0, axis)
         _set_next_mark(nodes, c[counter.LAST_MARK] & c[counter.MASK], number)
@@ -56,7 +56,7 @@ def mark(nodes: Ints, c: Ints, axis: int) -> None:
 
 @part
 def free(nodes: Ints, c: Ints, least: int) -> None:
-    """Frees the nodes that were made before the window; the first that is kept is a mark."""
+    """Free the nodes that were made before the window; the first one kept is a mark."""
     mask = c[counter.MASK]
     following = next_mark(nodes, c[counter.FIRST_NODE] & mask)
     while following and top(nodes, following & mask) < least:
@@ -66,7 +66,7 @@ def free(nodes: Ints, c: Ints, least: int) -> None:
 
 @part
 def union(nodes: Ints, c: Ints, a: int, b: int) -> int:
-    """Two nodes of the same top as one, from whose left side an output is near (CORE, 5.2)."""
+    """Return the union of two nodes of the same top; an output is near on its left side (CORE, 5.2)."""
     mask, oldest = c[counter.MASK], c[counter.FIRST_NODE]
     at, other = a & mask, b & mask
     latest = top(nodes, at)
@@ -75,7 +75,7 @@ def union(nodes: Ints, c: Ints, a: int, b: int) -> int:
     if label(nodes, other) != UNION:
         return make(nodes, c, UNION, b, a, latest)
     near, far = right(nodes, at), right(nodes, other)
-    # What is before the ring's first node is over, and has no top any more.
+    # Nodes before the ring's first one are freed and have no top.
     if far >= oldest and (near < oldest or top(nodes, far & mask) > top(nodes, near & mask)):
         near, far = far, near
     if near < oldest:

@@ -1,4 +1,4 @@
-"""Partitions: their fields, and which active states they have for a state and a pending stream."""
+"""Partitions: their fields, and their active states by state and pending stream."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from spaseq.matching.tecs.compiled import _kernel_active as active
 from spaseq.matching.tecs.compiled._kernel_layout import Ints, index, lowest
 from spaseq.matching.tecs.records import counter
 
-# A partition begins with its keys. Then come the last event's place on the axis and its time, how many
-# states are active, where the last run that started went, and for each label which active states wait for
-# it, as bits. The active states follow, from where the counter ENTRIES says.
+# A partition begins with its keys. Then come the last event's place on the axis and its time, the number of
+# active states, the state that the last started run went to, and for each label the active states that wait
+# for it, as bits. The active states follow, from the counter ENTRIES on.
 LAST: Final = 4
 LAST_TIME: Final = 5
 ACTIVE: Final = 6
@@ -21,13 +21,13 @@ WAITING: Final = 8
 
 @inlined
 def entry(c: Ints, i: int) -> int:
-    """The place of an active state in its partition."""
+    """Return the place of an active state in its partition."""
     return index(c[counter.ENTRIES] + i * c[counter.ENTRY_SIZE])
 
 
 @part
 def find(c: Ints, outgoing: Ints, block: Ints, state: int, pending: int) -> int:
-    """The place of an active state, new if need be."""
+    """Return the place of an active state, a new one if needed."""
     count = block[ACTIVE]
     for i in range(count):
         at = entry(c, i)
@@ -46,7 +46,7 @@ def find(c: Ints, outgoing: Ints, block: Ints, state: int, pending: int) -> int:
 
 @inlined
 def step_to(c: Ints, outgoing: Ints, block: Ints, last: int, state: int, pending: int) -> int:
-    """The same; ``last`` is where the place found the last time is kept, which mostly is it."""
+    """Do the same; ``last`` is the address of the place found the last time, mostly the same one."""
     at = index(block[last])
     if at and active.state(block, at) == state and active.pending(block, at) == pending:
         return at
@@ -57,7 +57,7 @@ def step_to(c: Ints, outgoing: Ints, block: Ints, last: int, state: int, pending
 
 @inlined
 def waiting(c: Ints, block: Ints, labels: int, work: Ints) -> int:
-    """Writes the numbers of the active states that wait for one of ``labels``; how many they are."""
+    """Write the numbers of the active states that wait for one of ``labels``; return how many."""
     count = 0
     words = c[counter.WORDS]
     for word in range(words):
@@ -75,14 +75,14 @@ def waiting(c: Ints, block: Ints, labels: int, work: Ints) -> int:
 
 @part
 def empty(c: Ints, block: Ints) -> None:
-    """No state is active any more."""
+    """Deactivate all states."""
     for i in range(ACTIVE, c[counter.ENTRIES]):
         block[i] = 0
 
 
 @part
 def end_pending(nodes: Ints, c: Ints, outgoing: Ints, block: Ints, work: Ints, least: int) -> None:
-    """Time has moved on: nothing pends any more."""
+    """End pending: time has advanced."""
     empty(c, work)
     for i in range(block[ACTIVE]):
         old = entry(c, i)

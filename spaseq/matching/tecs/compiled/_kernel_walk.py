@@ -1,4 +1,4 @@
-"""CORE's enumeration on arrays: matches as paths of the tECS, with a delay of their own size."""
+"""CORE's enumeration on arrays: matches as paths of the tECS, with a delay linear in their own size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from spaseq.matching.tecs.compiled._kernel_layout import DONE, Ints, index
 from spaseq.matching.tecs.records import counter
 from spaseq.matching.tecs.records import root as root_of
 
-# Where a walk stands: the root, how high the stack is, how many matches and how many events of them it wrote;
-# how many events each has, if all have the same labels in turn, 0 if not; and how many of these matches and
-# events are of roots before the one where it stands.
+# The state of a walk: the root, the height of the stack, how many matches and events it has written; how many
+# events each match has, if all have the same labels in turn, 0 if not; and how many of these matches and
+# events belong to earlier roots.
 ROOT: Final = 0
 STACK: Final = 1
 COUNT: Final = 2
@@ -23,33 +23,33 @@ WHOLE: Final = 5
 WHOLE_USED: Final = 6
 SIZE: Final = 7
 
-# How a call ends, if it is not done.
+# Results of an unfinished call.
 DEEPER: Final = 1
 FULL: Final = 2
 
-#: The stack has nodes that are still to be walked, each with how long the path to it is.
+#: The stack: nodes to be walked, each with the length of the path to it.
 _number, _set_number = reads(0), writes(0)
 _depth, _set_depth = reads(1), writes(1)
-#: The path has the events behind the node, from the last one on: positions and labels.
+#: The path: the events after the node, from the last one on, as positions and labels.
 _position, _set_position = reads(0), writes(0)
 _label, _set_label = reads(1), writes(1)
 
-#: Of so many roots nodes are looked at together, each with the least top in its root's window: there must be
+#: Nodes of this many roots are read together, each with the least top in its root's window. There must be
 #: room for as many in ``ahead``, which is written unchecked.
 AHEAD: Final = 32
 _least, _set_least = reads(1), writes(1)
 
-#: What several have found is walked for events that are no further apart than this, of one after the other.
+#: The roots of several are walked together for events up to this distance.
 _NEAR: Final = 1 << 10
 _FAR: Final = 1 << 62
 
 
 @part
 def _look_ahead(nodes: Ints, found: Ints, mask: int, first: int, begin: int, end: int, ahead: Ints) -> None:
-    """Reads the nodes of some roots, as many as there is room for: those of all roots, then what is below.
+    """Read the nodes of some roots, as many as there is room for: those of all roots, then the nodes below.
 
-    None of these waits for another to come from memory, as each does when one root is walked after the other;
-    so they all are at hand then, which takes a third less time where nodes are many.
+    These reads are independent, so that memory latencies overlap. In a walk of one root after the other each
+    read waits for the one before. It saves a third of the time where there are many nodes.
     """
     count = at = 0
     for root in range(begin, end):
@@ -71,7 +71,9 @@ def _look_ahead(nodes: Ints, found: Ints, mask: int, first: int, begin: int, end
 
 @part
 def _fill(labels: Ints, ends: Ints, first: int, first_end: int, count: int, used: int, width: int) -> None:
-    """Writes what goes without saying as long as all matches have the labels of the first one in turn."""
+    """Write the labels and ends that are equal as long as all matches have the labels of the first one in
+    turn.
+    """
     for i in range(width, used):
         labels[first + i] = labels[first + i % width]
     for i in range(count):
@@ -84,7 +86,7 @@ def _walk(
     positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints, at_event: int, events: int,
     at_match: int, matches: int,
 ) -> int:  # fmt: skip
-    """Goes on with a walk up to root number ``last``; see ``enumerate_matches``.
+    """Continue a walk up to root number ``last``; see ``enumerate_matches``.
 
     It may write ``events`` events from place ``at_event`` on, and ``matches`` matches from ``at_match`` on.
     """
@@ -111,9 +113,9 @@ def _walk(
             height -= 1
             number = _number(stack, height)
             depth = _depth(stack, height)
-            # From this node always to the left, where a match ends; what is right of that waits.
+            # From this node always left, until a match ends; the right sides wait on the stack.
             while number != 0:
-                # Room for one more of each before anything is done with a node.
+                # There must be room for one more of each before a node is processed.
                 if depth + 1 > len(path) or height + 2 > len(stack):
                     status = DEEPER
                     break
@@ -146,7 +148,7 @@ def _walk(
                 width = 0
             for i in range(depth - 1, -1, -1):
                 label = _label(path, i)
-                # Those of the first match come first.
+                # The first match determines the labels.
                 if width and label != labels[at_event + depth - 1 - i]:
                     _fill(labels, ends, at_event, at_match, count, used, width)
                     width = 0
@@ -173,11 +175,11 @@ def enumerate_matches(
     c: Ints, nodes: Ints, found: Ints, last: int, w: Ints, stack: Ints, path: Ints, positions: Ints,
     labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
 ) -> int:  # fmt: skip
-    """Writes matches of what was found, up to number ``last``: positions and labels of their events.
+    """Write the matches of roots, up to number ``last``: positions and labels of their events.
 
-    Goes on where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the number
-    of what was found that it belongs to. Where all have the same labels in turn, those of the first one are
-    written, and no ends. ``ahead``: room for nodes that are looked at before.
+    Continues where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the
+    number of its root. If all have the same labels in turn, only the first one's labels are written, and no
+    ends. ``ahead``: room for nodes that are read ahead.
     """
     w[COUNT] = w[USED] = w[WIDTH] = 0
     return _walk(
@@ -191,11 +193,12 @@ def enumerate_together(
     c: Ints, nodes: Ints, found: Ints, bounds: Ints, rooms: Ints, of_each: int, w: Ints, stack: Ints,
     path: Ints, positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
 ) -> None:  # fmt: skip
-    """The same of what several have found, in one go through the events: nodes are near each other then.
+    """Do the same for the roots of several parts, in one pass through the events, as their nodes are near
+    each other.
 
-    Part i has found what is from ``bounds[i]`` to ``bounds[i + 1]``, and row ``w[i]`` says where its walk
-    stands, which begins at the first of these. Its matches have room from ``rooms[i]`` to ``rooms[i + 1]``,
-    for ``of_each`` events each. Where that is not enough, its walk ends between two of what was found.
+    Part i has the roots from ``bounds[i]`` to ``bounds[i + 1]``, and row ``w[i]`` is the state of its walk,
+    at the first of these. Its matches have room from ``rooms[i]`` to ``rooms[i + 1]``, for ``of_each`` events
+    each. If that is not enough, its walk ends between two roots.
     """
     mask, first = c[counter.MASK], c[counter.FIRST_NODE]
     near = _FAR
@@ -217,6 +220,6 @@ def enumerate_together(
                 nodes, found, mask, first, last, w[i], stack, path, positions, labels, ends, roots, ahead,
                 of_each * rooms[i], of_each * (rooms[i + 1] - rooms[i]), rooms[i], rooms[i + 1] - rooms[i],
             )  # fmt: skip
-            # A walk that stops elsewhere goes no further.
+            # A walk that stops for another reason is not continued.
             w[i, STACK] = status != DONE
             left = left or (last < bounds[i + 1] and status == DONE)

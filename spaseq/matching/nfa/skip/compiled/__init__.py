@@ -1,1 +1,1 @@
-"""The compiled loops of the priority simulation: the runs of one first event in order of preference."""
+"""The compiled loops of the priority simulation, over runs in order of preference; open ``_kernel`` first."""

@@ -1,15 +1,15 @@
-"""The ordered kernel: a priority simulation over columns, by tables.
+"""The kernel of AFTER MATCH SKIP: a priority simulation over columns, by tables.
 
-For each first event, the runs stand in a list in order of preference, as the threads of Pike's simulation of
-a backtracking matcher do: an event goes through the list from the front, what takes it is replaced by its
-options in their order, and a complete match cuts all behind it. A run that agrees with one before it in all
-that the rest of the sequence reads can only find the same, less preferred, and is left out.
+The runs of a first event are a list in order of preference, like the threads of Pike's simulation of a
+backtracking matcher. An event passes through the list from the front: a run that takes it is replaced by its
+options in their order, and a complete match cuts all runs behind it. A run that agrees with an earlier one in
+everything that the rest of the sequence reads can only find the same matches, less preferred, and is dropped.
 
-Where no run must be shown each event (``preferences.is_indexed``), an event goes through those families only
-that have a run which waits for its keys.
+If no run must see each event (``preferences.is_indexed``), an event passes only through families with a run
+that waits for its keys.
 
-As the runs kernel, whose memory and conditions it shares, it first *decides* what an event does, and can stop
-and be called again before it *applies* that.
+Like the runs kernel, with which it shares memory and conditions, it first *decides* the effect of an event,
+and can stop and be called again before it *applies* that.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from spaseq.matching.nfa.skip.records import families, matches, preferences, res
 
 @part
 def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
-    """Whether all that was decided can be applied."""
+    """Return whether there is room to apply all decisions."""
     decided = header.decided(m)
     new = decided * (preferences.most(o) + 1) + 2
     return bool(
@@ -80,11 +80,11 @@ def run(
     tables: Ints, options: Ints, ints: Ints, floats: Floats, alive: Ints, seen: Ints, newest: Ints,
     batch: Ints, numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip
-    """Takes a batch on from event ``EVENT``, key ``EVENT_KEY``; says why it stopped.
+    """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped.
 
-    ``seen`` are pairs, a power of two of them: the runs of the list that an event has made so far, hashed.
-    ``newest``: of each partition the serial number of the newest event of each GPM, if members have different
-    ones.
+    ``seen`` are pairs, a power of two of them: a hash set of the runs that an event has made in the list.
+    ``newest``: for each partition the serial number of the newest event of each GPM, if members have
+    different GPMs.
     """
     return _run(
         pointer(tables), pointer(options), pointer(ints), pointer(floats), pointer(alive), pointer(seen),
@@ -124,7 +124,7 @@ def _run(
             if header.asked(m) > header.answered(m):
                 return ASK
             see_partition(t, o, m, n, b, e, key, p)
-            # Where runs are found by keys, an event that none of them takes changes nothing.
+            # If runs are found by keys, an event that no run takes changes nothing.
             if header.decided(m) > 0 or (preferences.is_indexed(o) == 0 and partitions.head(m, p) != 0):
                 if not _has_room(o, m, a):
                     header.set_answered(m, 0)
@@ -144,9 +144,9 @@ def _run(
 def finish(
     tables: Ints, options: Ints, ints: Ints, alive: Ints, newest: Ints, axis: int, time: int, closes: bool
 ) -> None:
-    """The families end whose windows are over at a place on its axis, and what else no event can take on.
+    """End the families with windows that end before a place on the axis, and runs that no event can extend.
 
-    ``closes``: no event will come, and all of them end.
+    ``closes``: no event will come, and all end.
     """
     t: Ints = pointer(tables)
     o: Ints = pointer(options)
@@ -161,7 +161,7 @@ def finish(
 
 @kernel
 def leave(ints: Ints, alive: Ints, members: int) -> None:
-    """These members want nothing more."""
+    """Remove members: they need no more matches."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     family = roster.oldest(a)
@@ -174,7 +174,7 @@ def leave(ints: Ints, alive: Ints, members: int) -> None:
 
 @kernel
 def oldest(alive: Ints, members: int) -> int:
-    """The oldest family that one of these members wants; 0 if there is none."""
+    """Return the oldest family that one of these members needs; 0 if there is none."""
     a: Ints = pointer(alive)
     family = roster.oldest(a)
     while family != 0 and families.members(a, family) & members == 0:
@@ -184,7 +184,7 @@ def oldest(alive: Ints, members: int) -> int:
 
 @kernel
 def found(ints: Ints, alive: Ints, rows: Ints) -> None:
-    """What was found since the last time, a row each."""
+    """Write the matches found since the last call, a row each."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     w, at = roster.found(a), 0
@@ -204,7 +204,7 @@ def found(ints: Ints, alive: Ints, rows: Ints) -> None:
 
 @kernel
 def unroll(ints: Ints, newest: Ints, paths: Ints) -> None:
-    """Position, candidate and row of the events of some runs, one run after the other."""
+    """Write position, candidate and row of the events of some runs, one run after the other."""
     m: Ints = pointer(ints)
     at = 0
     for i in range(len(newest)):
@@ -221,7 +221,7 @@ def unroll(ints: Ints, newest: Ints, paths: Ints) -> None:
 
 @kernel
 def forget_found(ints: Ints, alive: Ints) -> None:
-    """Frees what was found."""
+    """Free the matches found."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     w = roster.found(a)
@@ -239,7 +239,9 @@ def sweep(
     tables: Ints, ints: Ints, floats: Floats, alive: Ints, newest: Ints, new_ints: Ints, new_floats: Floats,
     new_newest: Ints,
 ) -> None:  # fmt: skip
-    """Moves all families into an empty memory; the old one is worth nothing. Nothing is found."""
+    """Move all families to an empty memory, which replaces the old one. There must be no
+    undelivered matches.
+    """
     t: Ints = pointer(tables)
     old: Ints = pointer(ints)
     old_f: Floats = pointer(floats)
@@ -249,7 +251,7 @@ def sweep(
     family = roster.oldest(a)
     while family != 0:
         if families.partition(a, family) > 0:
-            # The first one of its partition, which all others of it follow.
+            # The first one of its partition; the others of it follow.
             p = families.partition(a, family)
             to = move_partition(t, old, p, new)
             new[to] = family

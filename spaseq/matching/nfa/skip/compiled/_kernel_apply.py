@@ -1,4 +1,4 @@
-"""Apply: an event goes through the runs of each family, and what takes it is replaced by its options."""
+"""Apply: an event passes through the runs of each family; a run that takes it is replaced by its options."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from spaseq.matching.nfa.skip.compiled._kernel_layout import (
 )
 from spaseq.matching.nfa.skip.records import families, preferences, roster
 
-# Which runs have the same future: those that agree in all that is read of them later.
+# Runs with the same future: they agree in everything that is read of them later.
 
 
 @part
 def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) -> bool:
-    """Whether two runs agree in all that is read of them later."""
+    """Return whether two runs agree in everything that is read of them later."""
     for i in range(start, end, ALIKE_SIZE):
         at, limit = o[i], o[i + 1]
         if limit == AS_SUM:
@@ -61,18 +61,20 @@ def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) ->
 
 @part
 def _busy(m: Ints, a: Ints, w: int) -> int:
-    """The stream whose event a run has taken right now: it takes no simultaneous ones of others; -1: none."""
+    """Return the stream of the current event, if a run has taken it: it takes no simultaneous ones of others;
+    -1: none.
+    """
     return int(waits.stream(m, w) if waits.time(m, w) == roster.time(a) else -1)
 
 
 @part
 def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int, members: int) -> int:
-    """Those of a run's members for which no run before it in the list agrees with it.
+    """Return those of a run's members for which no earlier run in the list agrees with it.
 
-    Unless there are none, later runs may agree with this one.
+    If there are such members, the run is added, as later runs may agree with it.
 
-    One of another family will do where that family's match, if this leads to one, passes over this one's
-    first event; and where none before it has a match to be left with that ends before that.
+    A run of another family suffices if that family's match, if this run leads to one, skips this one's first
+    event, and if no earlier family has a match that ends before that.
     """
     gate = waits.gate(m, w)
     live = preferences.gates(o) + 2 * gates.number(t, gate)
@@ -87,7 +89,7 @@ def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w
             code = mix(code, m[w + at] if limit in (EXACTLY, AS_TIME) else min(m[w + at], limit))
     mask = size - 1
     at = code & mask
-    # The list is of this event only if it says so.
+    # The list is of this event only if the serial number says so.
     while s[2 * at] == header.serial(m):
         x = s[2 * at + 1]
         if (
@@ -109,14 +111,14 @@ def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w
 
 @part
 def _known(o: Ints, m: Ints, a: Ints, w: int, x: int) -> int:
-    """The members for which a run before another one in the list will do, if they agree."""
+    """Return the members for which an earlier run in the list suffices, if both agree."""
     known, family = waits.members(m, x), waits.partition(m, x)
     if family == waits.partition(m, w):
         return int(known)
     return int(known & families.foremost(a, family) if preferences.across(o) != 0 else 0)
 
 
-# Apply: an event goes through the runs of each family, and what takes it is replaced by its options.
+# Apply: an event passes through the runs of each family; a run that takes it is replaced by its options.
 
 
 @part
@@ -124,9 +126,9 @@ def _take(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
     e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int, members: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """A run takes the event for some members: its options stand behind ``last``.
+    """Let a run take the event for some members: append its options after ``last``.
 
-    The new last, and the members for which one is a match.
+    Returns the new last run, and the members for which one is a match.
     """
     members &= o[preferences.steps(o) + STEP_SIZE * candidates.number(t, c)]
     if members == 0:
@@ -185,7 +187,7 @@ def _take(
 
 @part
 def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
-    """A run that has ended is the best so far of its members, of each by itself."""
+    """Record a completed run as the best one so far of its members, for each separately."""
     members = waits.members(m, w)
     if families.has(a, family) & members != 0:
         forget_best(m, a, family, members)
@@ -207,7 +209,7 @@ def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
 
 @part
 def _refused_then(m: Ints, decision: int) -> int:
-    """What the decision before this one is refused."""
+    """Return the options that the decision before this one refuses."""
     at = header.decisions(m) + decision * decisions.SIZE
     if decision < header.decided(m) and decisions.what(m, at) == REFUSED:
         return decisions.row(m, at)
@@ -219,7 +221,9 @@ def _extend(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
     e: int, key: int, family: int, decision: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Applies an event to the runs of a family, from a decision on; the next one, and who has a match."""
+    """Apply an event to the runs of a family, from a decision on; return the next one, and the members with a
+    match.
+    """
     w = families.head(a, family)
     families.set_head(a, family, 0)
     families.set_running(a, family, 0)
@@ -246,7 +250,7 @@ def _extend(
                 )  # fmt: skip
                 complete |= matched
         if bars != 0 and t[SINGLE] == 0:
-            # Of several streams, what bars one member bars all that the run is of.
+            # With several streams, what excludes an event for one member does so for all members of the run.
             bars = 0
             waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
             waits.set_bar_time(m, w, time)
@@ -268,9 +272,9 @@ def apply(
     t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
     e: int, key: int, p: int,
 ) -> int:  # fmt: skip
-    """An event goes through the families of a partition, and may begin one of its own.
+    """Pass an event through the families of a partition, and begin a family if possible.
 
-    The members are returned for which something may be decided.
+    Returns the members for which something may be decided.
     """
     decision, foremost, changed = 0, preferences.members(o), 0
     indexed = preferences.is_indexed(o) != 0
@@ -291,7 +295,7 @@ def apply(
     if decision == header.decided(m) or wanted == 0:
         return changed
     if changed != 0:
-        # What was dropped may be what comes now: nothing is known of the list so far.
+        # Dropped runs may be reused for new ones: the hash set starts empty.
         header.set_serial(m, header.serial(m) + 1)
     family = new_family(m, a, p, header.now(m), position, batch.time(b, e), wanted)
     families.set_foremost(a, family, foremost)

@@ -1,4 +1,4 @@
-"""Decide: what an event does to each run, and which options are then refused. No run is changed."""
+"""Decide: the effect of an event on each run, and the options that are refused then. No run is changed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 @part
 def follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
-    """Whether an event comes after a run, and not too late."""
+    """Return whether an event comes after a run, and not too late."""
     if t[SINGLE] != 0:
         return True
     return bool(
@@ -63,7 +63,7 @@ def takes(
     t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int,
     row: int,
 ) -> None:  # fmt: skip
-    """A run takes the event, before it is chosen how it goes on."""
+    """Add the event to a run, before the choice of its options."""
     bind(t, m, b, e, key, w, c, row)
     act(t, m, f, numbers, codes, w, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, w, batch.time(b, e))
@@ -76,9 +76,10 @@ def _refused(
     t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
     c: int, row: int,
 ) -> int:  # fmt: skip
-    """The options, as bits, that a run does not have when it takes the event: a FILTER of WHERE fails there.
+    """Return the options, as bits, that are refused when a run takes the event, because a FILTER of WHERE
+    fails.
 
-    Each is tried on a copy of the run, because the tables may not be able to tell.
+    Each option is tried on a copy of the run, because the tables may be unable to decide.
     """
     options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     trial, refused = header.trial(m), 0
@@ -127,7 +128,7 @@ def _note(
     t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
     c: int, row: int,
 ) -> None:  # fmt: skip
-    """Writes down that a run takes the event, and which options it has not."""
+    """Record that a run takes the event, and which options it does not have."""
     note(m, w, c, row)
     if preferences.asks(o) != 0:
         refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
@@ -139,7 +140,7 @@ def _note(
 def _show(
     t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
 ) -> None:
-    """What an event does to a run: it takes the event, or must not skip it."""
+    """Decide the effect of an event on a run: it takes the event, or must not skip it."""
     time, stream = batch.time(b, e), batch.stream(b, e)
     if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
         return
@@ -153,7 +154,7 @@ def _show(
         if mine & (o[step] | o[step + STEP_BARS]) == 0:
             continue
         if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
-            return  # what is asked next depends on the answer
+            return  # further decisions depend on the answer
         verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
         if verdict == TRUE:
             if mine & o[step] != 0:

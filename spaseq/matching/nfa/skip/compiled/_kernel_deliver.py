@@ -1,4 +1,4 @@
-"""What is decided of families: whose best is a match, what that passes over, and what time decides."""
+"""The decisions about families: which best runs are matches, which families these skip, what time decides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from spaseq.matching.nfa.skip.records import families, matches, preferences, ros
 
 @part
 def see_partition(t: Ints, o: Ints, m: Ints, n: Ints, b: Ints, e: int, key: int, p: int) -> None:
-    """Notes that an event is the newest of a partition: where members differ, of which of the GPMs."""
+    """Record an event as the newest of a partition, by GPM if members differ."""
     partitions.set_newest(m, p, header.serial(m))
     if preferences.own(o) == 0:
         return
@@ -45,13 +45,13 @@ def see_partition(t: Ints, o: Ints, m: Ints, n: Ints, b: Ints, e: int, key: int,
 
 @part
 def newest_place(t: Ints, m: Ints, p: int) -> int:
-    """Where the newest events of a partition stand, by GPM."""
+    """Return the place of the newest events of a partition, by GPM."""
     return int((p - header.partitions(m)) // (partitions.KEY + t[N_KEYS]) * t[N_GPMS])
 
 
 @part
 def _newest(t: Ints, o: Ints, m: Ints, n: Ints, p: int, member: int) -> int:
-    """The serial number of the newest event of a partition that is one to a member, which is a bit."""
+    """Return the serial number of a partition's newest event among those of a member, given as a bit."""
     if preferences.own(o) == 0:
         return int(partitions.newest(m, p))
     number = preferences.own(o)
@@ -69,7 +69,7 @@ def _newest(t: Ints, o: Ints, m: Ints, n: Ints, p: int, member: int) -> int:
 def _conclude(
     t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, family: int, members: int, turn: int, rank: int
 ) -> None:
-    """What these members have found in a family is their match, and they want it no more.
+    """Deliver the best run of a family as the match of these members, which no longer need the family.
 
     ``rank``: -1 if time decides.
     """
@@ -101,7 +101,7 @@ def _conclude(
 
 @part
 def _resumed(o: Ints, m: Ints, a: Ints, family: int, best: int) -> int:
-    """The position from which on the next match may begin after one of a family."""
+    """Return the position from which the next match may begin, after one of a family."""
     node, first = waits.node(m, best), families.position(a, family)
     if preferences.mode(o) == PAST_LAST:
         return int(nodes.position(m, node) + 1)
@@ -112,13 +112,13 @@ def _resumed(o: Ints, m: Ints, a: Ints, family: int, best: int) -> int:
             if preferences.mode(o) != TO_FIRST:
                 break
         node = nodes.previous(m, node)
-    # Where nothing is skipped, the next event is meant.
+    # If nothing is skipped, the next event.
     return int(max(target, first + 1))
 
 
 @part
 def _skip(m: Ints, a: Ints, family: int, resumed: int, member: int) -> None:
-    """A member wants no family behind this one whose first event is before a position."""
+    """Drop the later families with first events before a position, for a member."""
     other = families.next(a, family)
     while other != 0 and families.position(a, other) < resumed:
         following = families.next(a, other)
@@ -129,9 +129,9 @@ def _skip(m: Ints, a: Ints, family: int, resumed: int, member: int) -> None:
 
 @part
 def pass_over(o: Ints, m: Ints, a: Ints, p: int, members: int, position: int) -> int:
-    """Drops the families that the match of a member's first one, its best so far or a later one, passes over.
+    """Drop the families that a member's first match, its best so far or a later one, skips.
 
-    So that of these ``members`` some want no family of the event at ``position``: which, is returned.
+    Returns those of these ``members`` that do not need a family of the event at ``position``.
     """
     if preferences.mode(o) != PAST_LAST:
         return 0
@@ -156,7 +156,7 @@ def pass_over(o: Ints, m: Ints, a: Ints, p: int, members: int, position: int) ->
 def deliver_decided(
     t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, p: int, members: int, turn: int, rank: int
 ) -> None:
-    """Delivers what is decided for members in a partition, in the order of first events."""
+    """Deliver the decided matches of members in a partition, in the order of first events."""
     in_turn = preferences.mode(o) != TO_NEXT
     family = partitions.head(m, p)
     while family != 0 and members != 0:
@@ -178,7 +178,7 @@ def deliver_decided(
 
 @part
 def expire(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, now: int, turn: int, closes: bool) -> None:
-    """The families end whose windows are over at a place on the window's axis; all if it ``closes``."""
+    """End the families with windows that end before a place on the window's axis; all if it ``closes``."""
     for level in range(roster.levels(a)):
         i = preferences.levels(o) + level * LEVEL_SIZE
         family = roster.level(a, 0, level)
@@ -192,12 +192,14 @@ def expire(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, now: int, turn: int, clo
             family = roster.level(a, 0, level)
 
 
-# --- time goes on ---------------------------------------------------------------------------------
+# --- time advances ----------------------------------------------------------------------------
 
 
 @part
 def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
-    """Whether no event at a time or later can take a run on: one came before, or a bound of time is over."""
+    """Return whether no event at a time or later can extend a run: it had to come before, or a time bound has
+    passed.
+    """
     if waits.barred(m, w) != 0 and time > waits.bar_time(m, w):
         return True
     if preferences.bounded(o) != 0:
@@ -211,7 +213,7 @@ def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
 
 @part
 def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
-    """Ends the runs of a family that are past at a time."""
+    """End the runs of a family that are past at a time."""
     w, last = begin_again(a, family), 0
     while w != 0:
         following = waits.link(m, w)
@@ -224,7 +226,7 @@ def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
 
 @part
 def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
-    """Notes when a bound of time may decide a match of a partition, if one waits there."""
+    """Note when a time bound may decide a match of a partition, if one waits there."""
     family, best = partitions.head(m, p), 0
     while family != 0:
         best = max(best, families.best(a, family))
@@ -242,7 +244,7 @@ def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
 
 @part
 def call_soon(a: Ints, family: int) -> None:
-    """Some run of a family ends when time goes on."""
+    """Note that some run of a family ends when time advances."""
     if families.soon(a, family) == 0:
         families.set_soon(a, family, roster.soon(a) if roster.soon(a) != 0 else families.END)
         roster.set_soon(a, family)
@@ -250,7 +252,7 @@ def call_soon(a: Ints, family: int) -> None:
 
 @part
 def go_on(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, time: int, turn: int) -> None:
-    """Time goes on: what no event can take on any more ends, and what that decides is delivered."""
+    """Advance time: end runs that no event can extend, and deliver the matches decided by that."""
     family = roster.soon(a)
     roster.set_soon(a, 0)
     while family > families.END:

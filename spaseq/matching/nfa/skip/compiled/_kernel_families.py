@@ -1,4 +1,4 @@
-"""Families: how they begin, what they hold, and how they are dropped."""
+"""Families: creation, contents, and removal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spaseq.matching.nfa.skip.records import families, roster
 
 @part
 def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int, members: int) -> int:
-    """The family of an event, the last one of its partition."""
+    """Return a new family of an event, the last one of its partition."""
     family = roster.free(a)
     if family != 0:
         roster.set_free(a, families.next(a, family))
@@ -58,7 +58,7 @@ def new_family(m: Ints, a: Ints, p: int, first: int, position: int, time: int, m
 
 @part
 def append(m: Ints, a: Ints, family: int, last: int, w: int) -> int:
-    """Puts a run behind the last one of a family; it is the last one now."""
+    """Append a run to a family; return it as the new last one."""
     waits.set_link(m, w, 0)
     if last == 0:
         families.set_head(a, family, w)
@@ -70,7 +70,7 @@ def append(m: Ints, a: Ints, family: int, last: int, w: int) -> int:
 
 @part
 def begin_again(a: Ints, family: int) -> int:
-    """The first run of a family, which has none then."""
+    """Empty a family's list of runs; return its first run, which is still linked to the others."""
     w = families.head(a, family)
     families.set_head(a, family, 0)
     families.set_running(a, family, 0)
@@ -79,7 +79,7 @@ def begin_again(a: Ints, family: int) -> int:
 
 @part
 def end_runs(m: Ints, a: Ints, family: int, members: int) -> None:
-    """No run of a family goes on for these members."""
+    """End the runs of a family for these members."""
     w, last = begin_again(a, family), 0
     while w != 0:
         following = waits.link(m, w)
@@ -94,7 +94,7 @@ def end_runs(m: Ints, a: Ints, family: int, members: int) -> None:
 
 @part
 def _unlink(m: Ints, a: Ints, family: int) -> None:
-    """Takes a family out of its partition, and out of the order of all."""
+    """Remove a family from its partition, and from the order of all."""
     p, after, before = families.partition(a, family), families.next(a, family), families.back(a, family)
     head = partitions.head(m, p)
     if family == head:
@@ -129,7 +129,7 @@ def free_family(a: Ints, family: int) -> None:
 
 @part
 def forget_best(m: Ints, a: Ints, family: int, members: int) -> None:
-    """What these members have found in a family so far is no match."""
+    """Discard what these members have found in a family so far."""
     w, kept = families.best(a, family), 0
     while w != 0:
         following = waits.link(m, w)
@@ -145,7 +145,7 @@ def forget_best(m: Ints, a: Ints, family: int, members: int) -> None:
 
 @part
 def drop(m: Ints, a: Ints, family: int, members: int) -> None:
-    """These members want a family no more, whatever it has found; it is forgotten when nobody does."""
+    """Drop a family for these members, with its matches; it is freed when no member needs it."""
     left = families.members(a, family) & ~members
     families.set_members(a, family, left)
     if families.running(a, family) & members != 0:

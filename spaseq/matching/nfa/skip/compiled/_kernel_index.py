@@ -1,6 +1,7 @@
-"""Which families an event concerns: runs by the gate in front of which they wait, and their join key.
+"""The families that an event concerns: runs indexed by the gate before which they wait, and their join key.
 
-In a bucket, ``child`` of a wait is the next one, ``back`` the one before it; ``link`` is that in its family.
+In a bucket, ``child`` of a wait is the next one, ``back`` the one before it; ``link`` is the next in its
+family.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from spaseq.matching.nfa.skip.records import families, roster
 
 @part
 def enter(t: Ints, m: Ints, a: Ints, w: int) -> None:
-    """Puts a run of a family where events find it."""
+    """Enter a family's run into the index."""
     bucket = bucket_of(t, m, w, families.partition(a, waits.partition(m, w)))
     first = buckets.head(m, bucket)
     waits.set_bucket(m, w, bucket)
@@ -31,7 +32,7 @@ def enter(t: Ints, m: Ints, a: Ints, w: int) -> None:
 
 @part
 def end_run(m: Ints, w: int) -> None:
-    """A run that has left its family's list goes on no more."""
+    """End a run that was removed from its family's list."""
     bucket = waits.bucket(m, w)
     if bucket != 0:
         back, child = waits.back(m, w), waits.child(m, w)
@@ -47,7 +48,7 @@ def end_run(m: Ints, w: int) -> None:
 
 @part
 def _call(m: Ints, a: Ints, bucket: int) -> None:
-    """Calls the families of the runs of a bucket, each once an event."""
+    """Call the families of the runs of a bucket, each once per event."""
     if bucket == 0 or buckets.seen(m, bucket) == header.serial(m):
         return
     buckets.set_seen(m, bucket, header.serial(m))
@@ -63,7 +64,7 @@ def _call(m: Ints, a: Ints, bucket: int) -> None:
 
 @part
 def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate: int) -> None:
-    """Calls the families of the runs in front of a gate that may take an event."""
+    """Call the families of the runs before a gate that may take an event."""
     if gates.keys_end(t, gate) == gates.keys(t, gate):
         _call(m, a, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
@@ -80,7 +81,7 @@ def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate:
 
 @part
 def call(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int) -> None:
-    """Puts the families of a partition that an event may concern in a chain, from ``roster.called`` on."""
+    """Chain the families of a partition that an event may concern, from ``roster.called`` on."""
     roster.set_called(a, 0)
     for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
         g = batch.gpm(b, share)

@@ -1,10 +1,10 @@
-"""What the numbers in the ordered kernel's arrays mean, besides those of the runs kernel, and its records.
+"""The meaning of the numbers in the kernel's arrays, in addition to those of the runs kernel.
 
-``o`` is read only: the options of each place in order of preference, what must agree where runs are merged.
-``a`` are the *families*, the runs of one first event each. Their runs are waits of the runs kernel's memory
-``m``, linked in order of preference; the head of a partition is its first family there.
+``o`` is read-only: the options of each place in order of preference, and what must agree where runs are
+merged. ``a`` are the *families*, the runs of one first event each. Their runs are waits in the runs kernel's
+memory ``m``, linked in order of preference; the head of a partition is its first family there.
 
-Several queries may be run as one, its *members*, each a bit: a run is of some of them (``waits.members``).
+Several queries may run as one, its *members*, each a bit: a run is of some of them (``waits.members``).
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Final
 # Options: a gate's or an accept's place in the tables, whether it is a gate, and the members that have it.
 OPTION_SIZE: Final = 3
 
-# Steps: the members that take an event as a candidate, that must not skip it, and whose SKIP names it.
+# Steps: the members that take an event as a candidate, that must not skip it, and that name it in SKIP.
 STEP_SIZE: Final = 3
 STEP_BARS: Final = 1
 STEP_TARGET: Final = 2
 
-# Windows of members: how far they reach, and whose they are.
+# Windows of members: their reach, and the members.
 LEVEL_SIZE: Final = 2
 
-# What must agree: where it is in a wait, and from which value on all are alike.
+# What must agree: its place in a wait, and the value from which on all values are equivalent.
 ALIKE_SIZE: Final = 2
-EXACTLY: Final = -1  # an id or aggregate: no value is like another one, MANY not even like itself
-AS_SUM: Final = -2  # the sum that stands there in the floats
+EXACTLY: Final = -1  # an id or aggregate: no two values are equivalent, MANY not even to itself
+AS_SUM: Final = -2  # a sum, which is among the floats
 AS_TIME: Final = -3  # any integer
 
-# Bounds of time: where in a wait it stands when they began, and the limit's place in the tables.
+# Time bounds: the place in a wait of their beginning, and the limit's place in the tables.
 BOUND_SIZE: Final = 2
 
-#: What decisions say behind one that is refused some options: these, as bits.
+#: Follows a decision that is refused some options: these, as bits.
 REFUSED: Final = -5
 MOST_OPTIONS: Final = 60
 
@@ -40,5 +40,5 @@ TO_NEXT: Final = 1
 TO_FIRST: Final = 2
 TO_LAST: Final = 3
 
-#: What an event itself completes comes after what windows' ends deliver.
+#: Matches completed by an event come after matches delivered because windows end.
 COMPLETED: Final = 1 << 62

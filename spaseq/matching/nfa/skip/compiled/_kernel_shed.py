@@ -1,4 +1,4 @@
-"""The families of the ordered kernel as a table, and those dropped that nobody wants to go on."""
+"""The families of the kernel as a table, and dropping families that are shed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from spaseq.matching.nfa.records import gates, header, waits
 from spaseq.matching.nfa.skip.compiled._kernel_families import drop
 from spaseq.matching.nfa.skip.records import families, roster
 
-# Columns of what is listed: a family, its first event's place on the window's axis and position, how many
-# runs there are, and whether it has a match so far.
+# Columns of the table: a family, its first event's place on the window's axis and position, the number of its
+# runs, and whether it has a match so far.
 L_FAMILY: Final = 0
 L_FIRST: Final = 1
 L_POSITION: Final = 2
@@ -26,10 +26,10 @@ def listed(
     tables: Ints, ints: Ints, floats: Floats, alive: Ints, numbers_: Floats, codes_: Codes, values_: Ints,
     rows: Ints, gates_: Ints, xs: Floats,
 ) -> int:  # fmt: skip
-    """Lists all families, the oldest first, and their runs; how many families there are.
+    """List all families, oldest first, and their runs; return the number of families.
 
-    So many rows are filled as fit. ``gates_`` and ``xs``: of each run the gate it waits in front of, and the
-    value of a program, NaN if it has none; ``values_``: by gate, where this program begins and ends.
+    As many rows are filled as fit. ``gates_`` and ``xs``: for each run the gate before which it waits, and
+    the value of a program, NaN if it has none; ``values_``: by gate, where this program begins and ends.
     """
     t: Ints = pointer(tables)
     m: Ints = pointer(ints)
@@ -70,7 +70,7 @@ def listed(
 
 @kernel
 def let_go(ints: Ints, alive: Ints, gone: Ints) -> None:
-    """Drops families; where SKIP goes to the next event, none of the others notices."""
+    """Drop families; if SKIP goes to the next event, this does not affect the others."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     for i in range(len(gone)):
