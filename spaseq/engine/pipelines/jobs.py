@@ -92,6 +92,7 @@ class Jobs:
         for query in queries:
             for job in self.queue.get(query, ()):
                 job.position += by
+                job.before = [(position + by, event) for position, event in job.before]
 
     def work(self) -> None:
         """Run the jobs that need not wait, in the order of queries."""
