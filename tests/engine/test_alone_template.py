@@ -16,7 +16,7 @@ from tests.conftest import examples
 _S, _T = "urn:s", "urn:t"
 _SEQUENCES = ["A : B", "A : B : C", "A : B+", "A : (B | C)", "A : (B & C)", "A : B : A", "ALL(A, B)"]
 _WINDOWS = ["20 SECONDS", "10 SECONDS SLIDING", "8 EVENTS", "8 EVENTS SLIDING"]
-_AFTER = ["", "", "", "EMIT MAX", "EMIT NEXT", "CONSUME"]
+_AFTER = ["", "", "", "EMIT MAX", "EMIT NEXT", "CONSUME ANY"]
 
 
 def _text(sequence: str, window: str, least: int, *, second: str = _S, after: str = "") -> str:

@@ -111,7 +111,7 @@ class Script:
     def told_of(self) -> tuple[object, ...]:
         late = self.engine.late
         return (
-            self.seen,
+            sorted(self.seen),  # matchers may find the matches that one event completes in any order
             self.engine.events,
             late,
             self.engine.bad,

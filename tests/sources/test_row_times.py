@@ -79,7 +79,7 @@ def test_the_first_number_decides_for_all(context: Path) -> None:
         ("", "", "'At' is empty"),
         ("soon", "", "time_format= says how"),
         ("04/06/2026", "", "written like 2008-02-01 09:13:00"),
-        ("2026-02-30 00:00:00", "", "no point in time"),
+        ("2026-02-30 00:00:00", "", "its time cannot be read"),
         ("2026-06-04", "&unit=seconds", "is not a number of seconds"),
         ("2026-06-04", "&time_format=%d/%m/%Y", "does not match time_format=%d/%m/%Y"),
         ("1e18", "&unit=seconds", "outside the years 1 to 9999"),

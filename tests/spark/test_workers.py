@@ -176,13 +176,13 @@ def test_a_task_writes_answers_as_they_come(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
     import pyarrow as pa
 
-    from spaseq.spark.sinks._outputs import Form, Outputs
+    from spaseq.spark.sinks._outputs import OutputForm, Outputs
     from spaseq.spark.sinks.files import AnswerFiles
 
     query = spaseq.prepare(f"""SELECT * WITHIN 3 SECONDS FROM STREAM S <{NS}S>
         WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?k <urn:v> ?a }} DEFINE GPM B ON S {{ ?k <urn:v> ?b }} }}""")
     folder = str(tmp_path)
-    files = AnswerFiles(Outputs(str(query), folder, folder), Form.NDJSON)
+    files = AnswerFiles(Outputs(str(query), folder, folder), OutputForm.NDJSON)
     there: list[int] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
