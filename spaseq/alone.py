@@ -1,4 +1,4 @@
-"""Events that come alone, a few numbers each: columns are made when somebody asks, or of many at once."""
+"""Single events as a few numbers: their columns are made on demand, or of many events at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spaseq.terms.dictionary import Dictionary
 
 
 class Single(EventBatch):
-    """An event that comes alone: most are done with before anybody asks for columns, which are made then.
+    """A batch of one event, whose columns are made on demand: most single events never need them.
 
-    ``terms`` are those of its triples, one after the other.
+    ``terms`` are the terms of its triples, one after the other.
     """
 
     __slots__ = ("_columns", "at", "named", "terms")

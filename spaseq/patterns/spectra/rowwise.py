@@ -77,10 +77,10 @@ Walk = Callable[[Facts], Sequence[Pair]]
 
 
 def walk(path: Path, dictionary: Dictionary, start: int | None = None, end: int | None = None) -> Walk:
-    """Walks a path, as SPARQL 1.1, 18.2.2.4 and 18.4, take it apart.
+    """Return the function that walks a path (SPARQL 1.1, 18.2.2.4 and 18.4).
 
-    ``start`` and ``end``: the ids of terms there, None for variables. Who takes no step gets from each of
-    these to itself, as from any node of the graph.
+    ``start`` and ``end``: the ids of the terms there, None for variables. A path of length zero joins each of
+    them, and each node of the graph, with itself.
     """
     match path:
         case NamedNode():
@@ -166,7 +166,7 @@ def _negated(forward: set[int], inverse: set[int]) -> Walk:
 # solution is a dict without its unbound variables, and joins extend the solutions found so far.
 
 #: Extends solutions found so far. ``ambient`` is what every group starts with: the variables of AT and
-#: AS, and inside an EXISTS those that are replaced.
+#: AS, and inside an EXISTS the substituted variables.
 _Step = Callable[["Facts", Row, Rows], Rows]
 _Test = Callable[["Facts", Row], bool]
 

@@ -26,24 +26,24 @@ _Row = tuple[int, ...]
 
 
 class Continues(Protocol):
-    """What rows are joined with, by their values at ``places``: each gets those of ``others``."""
+    """A table to join rows with, by their values at ``places``: each row gets the values of ``others``."""
 
     places: Sequence[int]
     others: Sequence[str]
-    #: Whether others may ask the same, for whom it is kept once.
+    #: Whether several patterns join with the same table, which is then kept once.
     is_shared: bool
 
     @property
     def version(self) -> int:
-        """Another number whenever it is something else."""
+        """A number that changes with the table."""
         ...
 
     def packed(self) -> Ids:
-        """It for compiled code: see ``Lookup.packed``."""
+        """Return the table for compiled code: see ``Lookup.packed``."""
         ...
 
     def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
-        """The rows with what is known of them, each as often as that is there; ``spending`` is told first."""
+        """Return the joined rows. Calls ``spending`` with their number first."""
         ...
 
 
@@ -78,12 +78,12 @@ class Known:
         return self._table
 
     def packed(self) -> Ids:
-        """The same for compiled code: see ``Lookup.packed``."""
+        """Return the table for compiled code: see ``Lookup.packed``."""
         table = self.table()
         return table.lookup(self._keys).packed({name: table.column(name) for name in self.others})
 
     def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
-        """The rows with what is known of them, each as often as that is there; ``spending`` is told first."""
+        """Return the joined rows. Calls ``spending`` with their number first."""
         table = self.table()
         lookup, columns = table.lookup(self._keys), [table.column(name) for name in self.others]
         found = [lookup.rows([row[place] for place in self.places]) for row in rows]
@@ -129,12 +129,12 @@ class JoinStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SingleJoin:
-    """What gives a pattern's solutions in an event: triple by triple, each joined with those before.
+    """The join that finds a pattern's solutions in an event, triple by triple.
 
-    ``known``: what rows are joined with then; ``conditions``: which of them are solutions, as ``tests``
-    decide; ``spending``: is told how many rows there are; ``bound``: the variables whose values a row has in
-    the end, and blank nodes; ``order``: where in it the value of each variable that is given is. Called with
-    the terms of the event's triples, one after the other.
+    ``known``: the tables to join the rows with afterwards; ``conditions``: the filters, compiled in
+    ``tests``; ``spending``: called with the number of rows; ``bound``: the variables and blank nodes of a
+    complete row; ``order``: the place in a row of each variable of the solutions. Call it with the terms of
+    the event's triples, one after the other.
     """
 
     steps: tuple[JoinStep, ...]

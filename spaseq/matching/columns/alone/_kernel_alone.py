@@ -93,14 +93,14 @@ STREAM: Final = 8
 GRAPH: Final = 9
 EVENT_HEADER: Final = 10
 
-#: So many solutions of a question an event may have here.
+#: An event may have this many solutions of a pattern here.
 MOST_ROWS: Final = 32
 
-#: What stands for a size: there are too many solutions, or a filter that is not decided here; a filter reads
-#: a term, which stands at the place after the header, that nobody has looked at.
+#: In place of a size: LARGE, too many solutions or a filter that cannot be decided here; UNSEEN, a filter
+#: reads a term, written after the header, whose value is not known yet.
 LARGE: Final = -1
 UNSEEN: Final = -2
-#: The code of a term whose value nobody has looked at.
+#: The code of a term whose value is not known yet.
 UNKNOWN: Final = -1
 
 
@@ -260,7 +260,7 @@ def alone(
                 write += 1
                 if term >= log[at + TERMS] or codes[term] == UNKNOWN:
                     is_known = False
-    # The kernel knows a row by its number among those that are kept.
+    # The kernel refers to a row by its number among the kept rows.
     for c in range(columns):
         column = asked[AT_COLUMNS] + 2 * c
         q = asked[asked[AT_GPMS] + asked[column]]

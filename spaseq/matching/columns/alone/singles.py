@@ -1,7 +1,7 @@
-"""Events that came alone, one after the other, until somebody asks for them: then they are a batch.
+"""Single events in a row, kept as numbers until their columns are needed: then they become one batch.
 
-An event is done with in a few numbers, and most have no match that anybody reads. Some hundreds of them as
-one batch cost what few of them cost.
+Most single events complete no match that is read. A batch of some hundred events costs as much as one of a
+few.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-#: So many are enough for a batch.
+#: Events are made a batch when there are this many.
 _MOST: Final = 256
-#: So many solutions of a question have room from the beginning.
+#: Room for solutions of each pattern at first.
 _ROWS: Final = 1_024
-#: How many integers events have room for, one after the other: more than the largest has.
+#: The size of the log in integers: more than the largest event has.
 _LOG: Final = 1 << 13
-#: What writes an event of so many triples; larger ones are rare.
+#: Writers of events, by their number of triples; larger events are rare.
 _WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(MOST_TRIPLES + 1)]
 
 
 class Counts(NamedTuple):
-    """In how many events some GPM has solutions; of each GPM, in how many it has, and how many these are."""
+    """Counts of events with a solution of any GPM; by GPM, of events with solutions, and of solutions."""
 
     relevant: int
     matched: Ints
@@ -43,9 +43,9 @@ class Counts(NamedTuple):
 
 
 class Lone:
-    """An event that came alone, with one solution: numbers of its own, from which objects are made.
+    """A single event with one solution, as numbers, of which objects are made on demand.
 
-    ``numbers``: as in a log; ``values``: those of the solution's ``names``.
+    ``numbers``: as in a log; ``values``: the values of the solution's ``names``.
     """
 
     __slots__ = ("_clock", "_event", "dictionary", "names", "numbers", "values")
@@ -64,7 +64,7 @@ class Lone:
 
     @property
     def time(self) -> int:
-        """When it was."""
+        """The time of the event."""
         return self.numbers[k.TIME]
 
     @property
@@ -77,25 +77,26 @@ class Lone:
         return self._event
 
     def solution(self) -> dict[str, int]:
-        """The solution, without what is unbound."""
+        """Return the solution without unbound variables."""
         return {name: term for name, term in zip(self.names, self.values, strict=True) if term}
 
     def live_ids(self) -> Iterator[int]:
-        """The ids in both."""
+        """Yield the ids in the event and the solution."""
         yield from self.numbers[k.STREAM :]
         yield from self.values
 
 
 class Singles:
-    """Events at positions that follow each other, from ``first``; ``end``: behind the last, None without any.
+    """Events at consecutive positions from ``first`` to ``end``, exclusive (None if there are none).
 
-    Several GPMs may ask the same question, but for the names of variables: ``asked`` says which each does,
-    ``widths`` how many values a solution of each question has. ``firsts``: where the solutions of each event
-    begin, of one event after the other. ``kept``: the solutions of each question, ``(rows, width)``; parts of
-    ``values``, where they ``begin``, with so many ``rooms``. ``log``: the events, as ``_kernel_alone`` says,
-    of which there are ``size``; the next one stands at ``used``.
+    Several GPMs may be equal but for the names of variables: ``asked`` has the number of each GPM's distinct
+    pattern, ``widths`` the number of values in a solution of each pattern. ``firsts``: by event, where its
+    solutions of each pattern begin. ``kept``: by pattern, the solutions, ``(rows, width)``: views of
+    ``values`` at ``begin``, with room for ``rooms`` rows. ``log``: the ``size`` events, in the layout of
+    ``_kernel_alone``; the next event is written at ``used``.
 
-    All are numbers: objects that live a while would have the garbage collector look at the whole process.
+    Everything is numbers: the garbage collector would examine the whole process because of objects that live
+    for a while.
     """
 
     def __init__(
@@ -109,10 +110,10 @@ class Singles:
         watch: Callable[[Ints], None] | None = None,
         ordered_by: Sequence[str] = (),
     ) -> None:
-        """``told``: of which GPMs it counts whether they have solutions; ``tells``: see ``Asked.tell``.
+        """``told``: the GPMs whose solutions make an event relevant; ``tells``: see ``PushedPattern.tell``.
 
-        ``watch`` is told how many solutions each GPM has in each of the events that are counted.
-        ``ordered_by``: what the solutions of each event are in the order of, in a batch.
+        ``watch``: called with the number of solutions by counted event and GPM. ``ordered_by``: the variables
+        that order the solutions of each event in a batch.
         """
         self.end: int | None = None
         self.first = self.size = self.used = self._last = self._oldest = 0
@@ -133,7 +134,7 @@ class Singles:
         self._counts = self._none()
 
     def _place(self, rooms: Sequence[int]) -> None:
-        """Makes room for so many solutions of each question, one after the other in ``values``."""
+        """Make room in ``values`` for this many solutions of each pattern."""
         sizes = [room * width for room, width in zip(rooms, self.widths, strict=True)]
         self.rooms, self.begin = rooms, [sum(sizes[:q]) for q in range(len(sizes))]
         self.values = np.zeros(sum(sizes), dtype=np.int64)
@@ -147,13 +148,14 @@ class Singles:
         return Counts(0, nothing, nothing)
 
     def fits(self, terms: int) -> bool:
-        """Whether there is room for one event more with so many terms."""
+        """Return whether there is room for another event with this many terms."""
         return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
 
     def write(self, event: Single, position: int, rank: int, axis: int, limit: int) -> None:
-        """Puts an event, which ``fits``, behind the others; it is none of them until it is added.
+        """Write an event, which ``fits``, to the log; ``add`` makes it one of the events.
 
-        ``rank``: that of its stream; ``axis``: its place there; all ids are below ``limit``.
+        ``rank``: the rank of its stream; ``axis``: its place on the window's axis; all ids are below
+        ``limit``.
         """
         terms, (time, stream, n) = event.terms, event.at
         triples = len(terms) // 3
@@ -164,7 +166,7 @@ class Singles:
             self.log[self.used : self.used + k.EVENT_HEADER + len(terms)] = (*header, *terms)
 
     def solved(self, solutions: Sequence[Values]) -> bool:
-        """Keeps what the GPMs of the next event have; false if there is no room for that."""
+        """Keep the GPMs' solutions in the next event; return False if there is no room."""
         begin = self._firsts[self.size].tolist()
         end = list(begin)
         for question, values in zip(self.asked, solutions, strict=True):
@@ -177,16 +179,16 @@ class Singles:
         return True
 
     def widen(self, solutions: Sequence[Values]) -> None:
-        """Makes room for all of these, while there are no events."""
+        """Make room for these solutions; there must be no events."""
         rooms = list(self.rooms)
         for question, values in zip(self.asked, solutions, strict=True):
             rooms[question] = max(rooms[question], len(values))
         self._place(rooms)
 
     def add(self, position: int, terms: int, axis: int, oldest: int) -> None:
-        """The event that was written, of so many terms, and whose solutions are kept, is one of them.
+        """Add the event that was written, with ``terms`` terms, after its solutions.
 
-        ``oldest``: from where on the axis others may still count.
+        ``oldest``: from this place on the axis, earlier events may still be part of a match.
         """
         if not self.size:
             self.first = position
@@ -196,25 +198,25 @@ class Singles:
         self.end, self._last, self._oldest = position + 1, axis, oldest
 
     def spans(self) -> tuple[list[int], list[int]]:
-        """Where the solutions of each question in the last event begin, and end."""
+        """Return where the solutions of each pattern in the last event begin and end."""
         begins, ends = self._firsts[self.size - 1 : self.size + 1].tolist()
         return begins, ends
 
     def span(self, position: int, g: int) -> range:
-        """The rows of a GPM in an event of those that are there."""
+        """Return the rows of a GPM's solutions in an event."""
         number, question = position - self.first, self.asked[g]
         begin, end = self._firsts[number : number + 2, question].tolist()
         return range(begin, end)
 
     def narrowed(self, span: range, g: int, keys: Sequence[str], key: Sequence[int]) -> Sequence[int]:
-        """Those of some rows of a GPM that have these values of variables."""
+        """Return the rows of a GPM with these values of variables."""
         places = [self._names[g].index(name) for name in keys]
         kept = self.kept[self.asked[g]][span.start : span.stop].tolist()
         wanted = list(key)
         return [row for row, values in zip(span, kept, strict=True) if [values[p] for p in places] == wanted]
 
     def solution(self, position: int, g: int, row: int) -> Lone:
-        """An event of those that are there, with one of the solutions that a GPM has in it."""
+        """Return an event with one of a GPM's solutions in it."""
         begins, number = self._begins, position - self.first
         end = begins[number + 1] if number + 1 < self.size else self.used
         question = self.asked[g]
@@ -229,7 +231,7 @@ class Singles:
         )
 
     def live_ids(self) -> Iterator[Ints]:
-        """The ids in the events and their solutions."""
+        """Yield the ids in the events and their solutions."""
         for kept, end in zip(self.kept, self._firsts[self.size].tolist(), strict=True):
             yield kept[:end]
         headers = self._headers()
@@ -237,20 +239,20 @@ class Singles:
         yield self._terms(headers)
 
     def _headers(self) -> Ints:
-        """What is said of each event before its terms, a row each."""
+        """Return the headers of the events, ``(events, EVENT_HEADER)``."""
         begins = np.array(self._begins, dtype=np.int64)
         headers: Ints = self.log[begins[:, None] + np.arange(k.EVENT_HEADER)]
         return headers
 
     def _terms(self, headers: Ints) -> Ints:
-        """The terms of all events, one after the other."""
+        """Return the terms of all events, one after the other."""
         counts = 3 * headers[:, k.TRIPLES]
         before = np.arange(1, self.size + 1) * k.EVENT_HEADER
         terms: Ints = self.log[np.arange(int(counts.sum())) + np.repeat(before, counts)]
         return terms
 
     def counts(self) -> Counts:
-        """What was counted since the last call."""
+        """Return the counts since the last call."""
         begin, self._counted = self._counted, self.size
         before, self._counts = self._counts, self._none()
         firsts = self._firsts[begin : self._counted + 1]
@@ -267,7 +269,7 @@ class Singles:
         return Counts(before.relevant + relevant, before.matched + some.sum(0), before.rows + found.sum(0))
 
     def count(self, solutions: Sequence[Values]) -> None:
-        """Counts what the GPMs have in an event that is none of them."""
+        """Count the GPMs' solutions in an event that is not added."""
         of, rows = self._counts, np.array([*map(len, solutions)], dtype=np.int64)
         some = rows > 0
         self._counts = Counts(of.relevant + int(some[self._told].any()), of.matched + some, of.rows + rows)
@@ -276,7 +278,7 @@ class Singles:
                 tell(np.zeros(len(values), dtype=np.int64), np.array(values).reshape(-1, len(names)))
 
     def given(self) -> list[Values]:
-        """What the GPMs have in the event that was written, and joined by compiled code."""
+        """Return the GPMs' solutions in the written event, joined by compiled code."""
         begins, ends = self._firsts[self.size : self.size + 2].tolist()
         rows = [
             tuple(map(tuple, kept[begin:end].tolist()))
@@ -285,7 +287,7 @@ class Singles:
         return [rows[question] for question in self.asked]
 
     def take(self) -> tuple[SolvedBatch, int]:
-        """They as a batch, and from where on the axis others may still count; none are left."""
+        """Return the events as a batch, and the last ``oldest`` of ``add``; remove them."""
         self._counts = self.counts()
         chunk = self.chunk()
         self.end, self.size, self.used, self._counted = None, 0, 0, 0
@@ -293,7 +295,7 @@ class Singles:
         return chunk, self._oldest
 
     def chunk(self) -> SolvedBatch:
-        """They as a batch, whatever becomes of them."""
+        """Return the events as a batch."""
         count = self.size
         batch = self._gathered()
         tables, rows = [], []
@@ -310,7 +312,7 @@ class Singles:
         return SolvedBatch(self.first, batch, tuple(tables), self._last, np.array(rows, dtype=np.int64))
 
     def _gathered(self) -> EventBatch:
-        """They as columns."""
+        """Return the events as columns."""
         headers = self._headers()
         s, p, o = np.ascontiguousarray(self._terms(headers).reshape(-1, 3).T)
         offset = np.concatenate([[0], np.cumsum(headers[:, k.TRIPLES])])

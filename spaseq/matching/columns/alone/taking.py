@@ -29,18 +29,18 @@ from spaseq.patterns.spectra.single import MOST_TRIPLES, Continues, SingleJoin
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
-# What a query's GPMs ask of an event that comes alone, as tables; ``_kernel_alone`` says which.
+# The patterns of a query's GPMs as tables for single events, in the layout of ``_kernel_alone``.
 
 Ints = npt.NDArray[np.int64]
 
 _MOST_TERMS: Final = 3 * MOST_TRIPLES
 
-#: So much of several background graphs is put together for each query.
+#: Solutions of several background graphs are joined for each query up to this size.
 _MOST_KNOWN: Final = 1 << 16
 
 
 class Joins:
-    """Joins of an event's triples by compiled code; ``batch`` is the event as the runs kernel reads it.
+    """Joins of an event's triples by compiled code; ``batch`` is the event in the layout of ``nfa``'s kernel.
 
     What is more than a join of few triples and filters of numbers is given to it.
     """
@@ -54,9 +54,9 @@ class Joins:
         dictionary: Dictionary,
         most: int,
     ) -> None:
-        """``streams``: the ranks of those that each question is asked of, a bit each; ``asked``: the question
-        of each GPM; ``columns``: each a GPM's, and which of its values that has, -1 for none of them;
-        ``most``: so many solutions of a question an event may have.
+        """``streams``: by pattern, the ranks of its streams as bits; ``asked``: the pattern of each GPM;
+        ``columns``: pairs of a GPM and the number of one of its values, -1 for none; ``most``: how many
+        solutions of a pattern an event may have.
         """
         code = Sections()
         programs = Programs(code, {}, {}, (), dictionary.pin)
@@ -69,7 +69,7 @@ class Joins:
         header = [len(questions), len(asked), len(columns), 0, 0, width, len(picks), most]
         table: list[Cell] = [*header, *(0 for _ in questions)]
         self._places = []
-        # What rows are joined with, background graphs and the like, and where in the table it stands.
+        # Background graphs and other tables to join rows with, and their places in the table.
         self._asked: list[tuple[Continues, int]] = []
         self._known, self._is_small = np.zeros(1, dtype=np.int64), True
         self._versions: list[int] = []
@@ -198,10 +198,10 @@ _MOST_STREAMS: Final = 62
 
 
 class Taking:
-    """What a query's matcher does with an event that comes alone, before its kernel runs.
+    """The work of a matcher on a single event before its kernel runs.
 
-    ``streams``: the rank of each, by its id; ``read``: the variables whose columns the kernel reads, each
-    with the place of its GPM; ``history`` keeps the events.
+    ``streams``: ranks of streams by id; ``read``: the variables that the kernel reads, each with the place of
+    its GPM; ``history`` keeps the events.
     """
 
     def __init__(
@@ -214,9 +214,9 @@ class Taking:
         is_one: bool = False,
         ordered_by: Sequence[str] = (),
     ) -> None:
-        """``is_one``: an event that has several solutions of a GPM is taken as a large one is.
+        """``is_one``: process an event with several solutions of a GPM as a large event.
 
-        ``ordered_by``: in batches, solutions of a GPM in one event are to be in the order of these variables.
+        ``ordered_by``: in batches, the variables that order a GPM's solutions in one event.
         """
         self._dictionary = dictionary
         self._streams = streams
@@ -225,12 +225,12 @@ class Taking:
         self._numbers = Numbers.of(dictionary)
         self._most = 1 if is_one else MOST_ROWS
         self._ordered_by = ordered_by
-        # What is asked of the events; those that came, once one has.
+        # The patterns to evaluate; the events so far, if there are any.
         self._asked: Sequence[PushedPattern] = ()
         self._singles: Singles | None = None
         self._joins: Joins | None = None
         self._placed: list[tuple[int, int]] = []
-        #: Told what is counted: see ``Singles``.
+        #: Called with what is counted: see ``Singles``.
         self.watch: Callable[[Ints], None] | None = None
 
     def rank(self, stream: int) -> int:
