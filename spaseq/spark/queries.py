@@ -103,13 +103,13 @@ def answers(
     work. Unless given, ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose checkpoint keeps
     their number.
 
-    ``checkpoint``: where a stream will be written with. A checkpoint that another query has begun, or this
-    one on other background graphs, is then an error at once; otherwise its first micro-batch fails.
+    ``checkpoint``: the checkpoint that the stream will be written with. A checkpoint of another query, or of
+    other background graphs, is then an error at once; without the argument, the first micro-batch fails.
 
     ``kb_changed``: a stream that goes on with other background graphs than before is an error, unless it was
-    begun with ``"replay"``. Then the events of the last windows are asked anew: what was told stays told, and
-    matches that end from now on are those on the new graphs. For this the state has all events of the window,
-    and the query runs as one group.
+    begun with ``"replay"``. Then the events of the last windows are matched again: delivered matches stay
+    delivered, and matches that end from now on are based on the new graphs. For this the state keeps all
+    events of the window, and the query runs as one group.
 
     ``latency`` and ``memory`` bound what each bucket takes: the former for an event, on average over some,
     the latter for its partial matches, in bytes. What would break them is shed, as by ``Engine``; what a
@@ -227,9 +227,9 @@ def run(
 
     With ``checkpoint``, a streaming DataFrame, which is to be written with that ``checkpointLocation``:
     every micro-batch takes up to ``most_bytes`` of each stream, and with ``follow`` new files are waited
-    for. Otherwise the streams end where their files do, which ends all windows; a later run goes on with the
-    files that came since, and what was told stays so. Without ``checkpoint``, everything at once; then
-    nothing is late. ``clock``: that of the first event unless given. The other parameters are those of
+    for. Without ``follow``, the streams end with their files, which ends all windows; a later run reads the
+    files added since, and does not repeat matches. Without ``checkpoint``, everything is read at once, and
+    nothing is late. ``clock``: by default, the clock of the first event. The other parameters are those of
     ``answers``. ``expanded`` gives the columns of matches.
     """
     return answers_of(

@@ -1,8 +1,8 @@
 """The stage before the stateless one, where background graphs are too large for every worker.
 
-It reads events, and says which keys of the background they ask for (``_lookups``). A DataFrame join brings
-what is found by them, and then the stateless stage goes on, see ``_joined``. Keys travel as hashes: two keys
-of one hash bring solutions that nobody asked for, which do no harm.
+It reads events, and returns the keys of the background that they need (``_lookups``). A DataFrame join
+fetches the solutions with these keys, and then the stateless stage goes on, see ``_joined``. Keys travel as
+hashes: if two keys have one hash, some solutions are not needed, and do no harm.
 """
 
 from __future__ import annotations

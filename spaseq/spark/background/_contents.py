@@ -1,9 +1,9 @@
-"""A hash of what background graphs say: the same in every process, and in any order of their triples.
+"""A hash of the contents of background graphs: the same in every process, and in any order of triples.
 
-Blank nodes have other labels in every process. They count by what is said of them: by *colours*, which are
-refined as those of Weisfeiler and Leman's test of isomorphism. Each round hashes into a node's colour those
-of the terms around it. The rounds end when they tell no more nodes apart. Not told apart are two cycles of
-three and one of six, if they are of blank nodes with nothing else said of them.
+Blank nodes have other labels in every process. They are hashed by their triples, as *colours* that are
+refined as in Weisfeiler and Leman's test of isomorphism: each round hashes the colours of the terms around a
+node into the node's colour. The rounds end when they distinguish no more nodes. Two cycles of three blank
+nodes and one of six have the same hash, if the nodes have no other triples.
 """
 
 from __future__ import annotations

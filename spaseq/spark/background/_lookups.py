@@ -1,9 +1,9 @@
 """Which rows of a background graph some events can need: GRAPH patterns that are found by key.
 
-A GRAPH pattern's *key* are variables that each of its solutions binds, and that whatever it is joined with
-certainly binds, too: the triples beside it, or those that stand before the OPTIONAL or MINUS around it. A
-solution whose key has values that no event has there changes nothing. So events can be evaluated on those
-solutions alone whose key they ask for; more would do no harm.
+A GRAPH pattern's *key* is a set of variables that each of its solutions binds, and that the patterns joined
+with it certainly bind, too: the triples beside it, or before the OPTIONAL or MINUS around it. A solution
+with a key that no event has changes nothing. So events need only the solutions with their own keys; further
+solutions do no harm.
 """
 
 from __future__ import annotations

@@ -406,7 +406,7 @@ class Coder:
 
 
 def _rows(**columns: Any) -> pa.RecordBatch:
-    """Rows of ``_CODED``, null where nothing is said."""
+    """Return rows of ``_CODED``, null in the columns that are not given."""
     count = len(next(iter(columns.values())))
     arrays = [pa.array(columns[f.name]) if f.name in columns else pa.nulls(count, f.type) for f in _ARROW]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)

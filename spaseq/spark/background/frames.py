@@ -99,7 +99,7 @@ class SparkKnowledge:
         broadcast_limit: int,
         names: tuple[str, ...] | None = None,
     ) -> None:
-        """``names``: the IRIs of the graphs; unless given, of those that have triples."""
+        """``names``: the IRIs of the graphs; by default, of the graphs with triples."""
         self._names = names
         self.broadcast_limit = broadcast_limit
         self.triples = triples

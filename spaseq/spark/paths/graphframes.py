@@ -55,7 +55,7 @@ _WORDS: Final = 8
 #: Paths of more edges are not looked for by motifs: walks grow with every edge, places do not.
 SHORT: Final = 3
 
-#: How the JVM says that classes were compiled against others than those that are there.
+#: The JVM's errors for classes that were compiled against other versions of libraries.
 _LINKAGE: Final = re.compile(
     r"java\.lang\.(?:NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError|AbstractMethodError"
     r"|IncompatibleClassChangeError|UnsupportedClassVersionError)[^\n]*"
@@ -292,7 +292,7 @@ class _StepGraph:
         new = F.zip_with(pregel.msg(), "reached", lambda came, known: came.bitwiseAND(F.bitwise_not(known)))
         new = F.coalesce(new, nothing)
         both = F.coalesce(_joined(pregel.msg(), F.col("reached")), F.col("reached"))
-        # It is said to see vertices as they are after a step; in GraphFrames 0.12 it sees those before.
+        # Documented to see vertices after a step; in GraphFrames 0.12 it sees the vertices before it.
         active = F.exists(new, _any_bit) | F.exists("new", _any_bit)
         found: DataFrame = (
             pregel.withVertexColumn("new", seed, new)

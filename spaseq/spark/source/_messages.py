@@ -1,9 +1,9 @@
 """Messages of a broker → events: a batch of payloads at once.
 
-N-Quads are read together: the payloads are lines of one text, and where a quad's line begins says which
-message it is from. What is not plain is left to the reader of sources, message by message: other formats, and
-messages in which the graph, or its time, is not said exactly once. A payload that does not parse makes its
-batch be halved until it stands alone, so that few bad messages cost little.
+N-Quads are parsed together, as lines of one text; the position of a quad's line gives its message. Other
+formats, and messages that do not state the graph and its time exactly once, are left to the reader of
+sources, message by message. A batch with a payload that does not parse is halved until that payload stands
+alone, so that few bad messages cost little.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Messages:
             says = (p == self._predicate) & (s >= 0)
             outside = says & (g == 0) & (s == graph[message])
             plain[message[(g == 0) & ~outside]] = False
-            # Inside counts only where nothing is said outside.
+            # A time inside the graph counts only if there is none outside.
             told = np.bincount(message[outside], minlength=count)
             says = outside | (says & named & (told[message] == 0))
             plain &= np.bincount(message[says], minlength=count) == 1
@@ -193,8 +193,8 @@ class _Messages:
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """What messages are, by their numbers: ``status`` and ``time`` as ``read_times`` says them, ``graph``;
-    ``rows`` are the quads of those that are events.
+    """The events of messages, by number: ``status`` and ``time`` as returned by ``read_times``, ``graph``;
+    ``rows`` are the quads of the messages that are events.
     """
 
     status: Ids

@@ -97,7 +97,7 @@ class Cutter:
                 continue
             if path > place.path:
                 at = 0
-            # What was appended since is for the pieces after those that were planned.
+            # Later pieces read what was appended after this plan.
             size = last.at if last is not None and path == last.path else file.size
             form, divisible = self._form(path)
             text = options_text(self._options, form)

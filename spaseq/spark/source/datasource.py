@@ -31,14 +31,14 @@ _OWN: Final = ("path", "stream", "streams", "rows", "piecebytes", "maxbytespertr
 class SpaseqDataSource(DataSource):
     """A stream in files: one row per event (``stream``, ``clock``, ``time``, ``n``, ``graph``, ``payload``).
 
-    What is malformed is a row with its dead letter in ``bad``, which is null otherwise.
+    A malformed event is a row with its dead letter in ``bad``, which is null otherwise.
 
     Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
     those of a source (``format``, ``time``, ``triples``, ``context``, … as ``SourceOptions`` has them).
     As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
-    waits for new files, complete ones, with names that sort after those that are there). Without ``follow``,
-    files that come after its end was reached are for the next run. A run goes on where Spark's checkpoint
-    says: a file that was read in part must still be what it was. With ``trigger(availableNow=True)``, one
+    waits for new, complete files, whose names sort after the names of the files before). Without ``follow``,
+    files added after the end was reached are for the next run. A run goes on at the position in Spark's
+    checkpoint: a file that was read in part must not have changed. With ``trigger(availableNow=True)``, one
     micro-batch takes all there is.
     """
 

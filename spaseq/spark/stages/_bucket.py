@@ -1,8 +1,8 @@
 """The stateful stage of one bucket: chunks in, in any order; lines of matches out, up to the watermark.
 
-A bucket keeps the chunks as they came. Its *state* is those whose events are still to come, or may still
-matter to matches that are not complete, and a few numbers. Chunks are numbered, so that what a step adds to
-the state, and takes from it, can be stored without the rest.
+A bucket keeps the chunks as they arrived. Its *state* is a few numbers, and the chunks with events that are
+not processed yet or may still be part of a match. Chunks are numbered, so that a step stores only the chunks
+that it adds to the state, and the numbers of those it removes.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Bucket:
         self._stored: set[int] = set()
         #: The least time that may still come; everything before it was processed.
         self.reached = -_END
-        # Since the streams ended the last time: what ended before that was told.
+        # Since the streams ended the last time: matches that ended before were delivered.
         self._told = -_END
         self._is_closed = False
 
@@ -179,10 +179,10 @@ class Bucket:
         self._forget()
 
     def close(self) -> Iterator[str]:
-        """All streams have ended: processes the rest, and ends every window.
+        """Process the rest, and end every window: all streams have ended.
 
-        If there are more events some day, the bucket of its state goes on with them. What was told stays so,
-        and is not told again.
+        If there are more events some day, the bucket of its state goes on with them, and does not repeat
+        matches.
         """
         due = self._between(self.reached, _END)
         if due is not None:
@@ -244,9 +244,9 @@ class Bucket:
         return self._window.begins(self.reached)
 
     def _forget_counted(self) -> None:
-        """The same for windows that count events: what is older than so many of the newest goes.
+        """Drop chunks older than a window that counts events.
 
-        Chunks overlap in time, so a chunk is only as old as those that begin after its end are new.
+        Chunks overlap in time: a chunk is older than all chunks that begin after its end.
         """
         processed = [kept for kept in self._kept if kept.extent.last < self.reached]
         begins = np.sort([kept.extent.begin for kept in processed])
@@ -317,7 +317,7 @@ class Bucket:
             past = self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
         self._remote.replay(past, progress, self.reached, told)
-        self.given_up()  # of events whose micro-batches have told of it
+        self.given_up()  # earlier micro-batches have reported it
 
     def _ask_anew(self) -> None:
         """Asks the events of all chunks on the graphs as they are now: other chunks in their place."""

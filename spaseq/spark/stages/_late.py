@@ -1,7 +1,7 @@
 """Late events: their dead letters, and what the stateful stage must know of events that go no further.
 
-Whether an event is late depends on the watermark, which only the stateful stage is told. Events that no GPM
-wants are late like any others, so their stamps (stream, arrival number, time) travel, but nothing else.
+Whether an event is late depends on the watermark, which only the stateful stage knows. Events without a
+solution can be late, too, so their stamps (stream, arrival number, time) travel, but nothing else.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What became of some events: how many, their largest time, their chunks, and what is malformed.
+    """The result for some events: their number, their largest time, their chunks, and dead letters.
 
-    ``over``: of a stream, the stamps of those that are in no chunk, see ``_passed_over``. ``warnings``: by
+    ``over``: by stream, the stamps of the events in no chunk, see ``_passed_over``. ``warnings``: by
     stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions.
     """
 
@@ -87,8 +87,8 @@ class Stateless:
             yield self._passed(waiting, bad)
 
     def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
-        """What becomes of the events of a chunk, on these solutions of GRAPH patterns besides the shipped."""
-        # New ones for each, since they remember what they were told of the background.
+        """Process the events of a chunk, on these solutions of GRAPH patterns besides the shipped ones."""
+        # New evaluators for each chunk, because an evaluator keeps its solutions of the background.
         self._gpms = evaluators(self._job, self.dictionary, besides(self._background, found, self.dictionary))
         return self._passed([decode(body, self.dictionary).batch], [])
 

@@ -1,9 +1,9 @@
 """The stages as Spark calls them: on Arrow batches, and as a stateful processor.
 
-Between the stages a row is a chunk: ``at`` is how far its stream has come (what watermarks are made of),
-``begin`` the chunk's first time. A row without a chunk only says how far a stream has come, and by how many
-events (``over``: the stamps of those that are in no chunk), or brings a dead letter, or says that all streams
-have ended (``ends``), which is said to every bucket.
+Between the stages a row is a chunk: ``at`` is the progress of its stream (from which watermarks are made),
+``begin`` the chunk's first time. A row without a chunk has the progress of a stream and its events in no
+chunk (their stamps, ``over``), or a dead letter, or the end of all streams (``ends``), which goes to every
+bucket.
 """
 
 from __future__ import annotations
