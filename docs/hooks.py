@@ -15,9 +15,9 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """A page's text, before it is made HTML."""
     if _FILES not in markdown:
         return markdown
-    rooms = runpy.run_path(str(Path(__file__).with_name("rooms.py")))
+    packages = runpy.run_path(str(Path(__file__).with_name("packages.py")))
     return markdown.replace(
-        _FILES, rooms["files_of"](rooms["ROOT"], rooms["MAP"].read_text(encoding="utf-8"))
+        _FILES, packages["files_of"](packages["ROOT"], packages["MAP"].read_text(encoding="utf-8"))
     )
 
 

@@ -1,16 +1,15 @@
-"""The map of packages in architecture.md, and the imports in spaseq/ → docs/rooms.svg, or what is wrong.
+"""The map of packages in architecture.md, and the imports in spaseq/ → docs/packages.svg, or what is wrong.
 
-    python docs/rooms.py            draws docs/rooms.svg
-    python docs/rooms.py --check    says which imports go upwards or in a circle, and what the map lacks
-    python docs/rooms.py --files    the map of files: a table a room, a row a file, as the site shows it
+    python docs/packages.py            draws docs/packages.svg
+    python docs/packages.py --check    says which imports go upwards or in a circle, and what the map lacks
+    python docs/packages.py --files    the map of files: a table per package, as on the site
 
 The map is the table whose first column holds paths of packages and modules; a module belongs to the
 longest path that it begins with, so a row may be split into several. A file's first line is its row in the
 map of files: one sentence, which no other file of its folder has. A file of few lines has several users, or
-else belongs to the one that it has. A room imports from rooms above its own row only, and a guarded
-package is imported by those named for it alone. Imports inside of functions, and those for types alone,
-count as all others; but modules may name each other's types, so a circle is one of imports that are
-carried out.
+else belongs into the file that uses it. A package imports only from packages above its own row, and a
+guarded package is imported only by the modules named for it. Imports inside functions, and for types, count
+as all others; but modules may name each other's types, so a circle is one of imports that are executed.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ import networkx as nx
 
 ROOT: Final = Path(__file__).parents[1]
 MAP: Final = ROOT / "docs" / "architecture.md"
-PICTURE: Final = ROOT / "docs" / "rooms.svg"
+PICTURE: Final = ROOT / "docs" / "packages.svg"
 
-#: Modules that stand in no room: the front door, which names what the rooms offer.
-FRONT_DOOR: Final = {"spaseq"}
+#: Modules outside the map: the public package, which names what the others offer.
+PUBLIC: Final = {"spaseq"}
 
 #: Imports upwards that are left, (module, prefix of what it imports), and why each is there.
 KNOWN: Final = {
@@ -45,16 +44,16 @@ KNOWN: Final = {
 #: Packages that few may import, and which: a fault in the judge would be one of what it judges, too.
 GUARDED: Final = {"spaseq.matching.reference": {"spaseq.matching.planner"}}
 
-#: A module of fewer lines must have two users; but of these that have one, the user has no room for it. A
-#: record of kernels has a module of its own, however small it is: its name is the record's.
+#: A module of fewer lines must have two users. A record of kernels has a module of its own, however small:
+#: the module's name is the record's.
 LEAST_LINES: Final = 30
 SMALL: Final = {"spaseq.__main__"}
 RECORDS: Final = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """A row of the map: its paths (``spaseq/patterns/``, ``spaseq/terms.py``) and what it says of them."""
+class Package:
+    """A row of the map: its paths (``spaseq/patterns/``, ``spaseq/terms.py``) and its second cell."""
 
     paths: tuple[str, ...]
     flow: str
@@ -84,14 +83,14 @@ def within(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-def rooms(text: str) -> list[Room]:
+def packages(text: str) -> list[Package]:
     """The rows of the map, in order."""
     found = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
         paths = re.findall(r"`(spaseq/[^`]*)`", cells[1]) if len(cells) > 3 else []
         if paths:
-            found.append(Room(tuple(paths), cells[2].replace("`", "")))
+            found.append(Package(tuple(paths), cells[2].replace("`", "")))
     return found
 
 
@@ -138,7 +137,7 @@ def circles(found: list[Import]) -> Iterator[str]:
         for each in found
         if not each.is_for_types and each.module != each.imported
     )
-    graph.remove_nodes_from([*FRONT_DOOR])
+    graph.remove_nodes_from([*PUBLIC])
     for part in nx.strongly_connected_components(graph):
         if len(part) > 1:
             around = nx.find_cycle(graph.subgraph(sorted(part)))
@@ -170,7 +169,7 @@ def unlike_a_row(root: Path, files: dict[str, Path], found: list[Import]) -> Ite
     for module, path in files.items():
         place = path.relative_to(root)
         if path.name == "__init__.py":
-            continue  # the room itself: the map of rooms says what it is
+            continue  # the package itself: the map describes it
         if not (line := first_line(path)):
             yield f"{place}: its first line must be a sentence of its own: what comes in, what goes out"
         elif (other := rows.setdefault((path.parent, line), place)) != place:
@@ -182,15 +181,15 @@ def unlike_a_row(root: Path, files: dict[str, Path], found: list[Import]) -> Ite
 
 
 def files_of(root: Path, text: str) -> str:
-    """The map of files in Markdown: for each room, its files and their first lines."""
-    places, parts = rooms(text), list[str]()
-    at_home: dict[int, list[Path]] = {}
+    """The map of files in Markdown: for each package, its files and their first lines."""
+    places, parts = packages(text), list[str]()
+    in_package: dict[int, list[Path]] = {}
     for path in modules(root).values():
         place = path.relative_to(root)
-        row = home(place.as_posix(), places)
+        row = package_of(place.as_posix(), places)
         if row is not None and path.name != "__init__.py":
-            at_home.setdefault(row, []).append(place)
-    for row, found in sorted(at_home.items()):
+            in_package.setdefault(row, []).append(place)
+    for row, found in sorted(in_package.items()):
         parts += [f"\n### {places[row].name}\n", "| file | what it is |", "|---|---|"]
         parts += [
             f"| `{place}` | {first_line(root / place).replace('|', chr(92) + '|')} |" for place in found
@@ -198,13 +197,13 @@ def files_of(root: Path, text: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def home(path: str, places: list[Room]) -> int | None:
+def package_of(path: str, places: list[Package]) -> int | None:
     """The row of the map in which a file lives."""
     best = max(
         (
             (len(prefix), row)
-            for row, room in enumerate(places)
-            for prefix in room.paths
+            for row, package in enumerate(places)
+            for prefix in package.paths
             if path == prefix or (prefix.endswith("/") and path.startswith(prefix))
         ),
         default=None,
@@ -213,38 +212,40 @@ def home(path: str, places: list[Room]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """The rooms, and the imports between them by (row that imports, row that is imported)."""
+class Structure:
+    """The packages, and the imports between them by (row that imports, row that is imported)."""
 
-    rooms: list[Room]
+    packages: list[Package]
     arrows: dict[tuple[int, int], list[Import]]
     problems: list[str]
 
 
-def look(root: Path, text: str) -> House:
-    """The house as it stands; ``problems`` are what ``--check`` says."""
-    places, files = rooms(text), modules(root)
+def look(root: Path, text: str) -> Structure:
+    """Return the structure of the code; ``problems`` are what ``--check`` prints."""
+    places, files = packages(text), modules(root)
     problems = [
         f"{MAP.name}: the map names {path}, which is not there"
-        for path in chain.from_iterable(room.paths for room in places)
+        for path in chain.from_iterable(package.paths for package in places)
         if not (root / path).exists()
     ]
-    homes = {}
+    rows = {}
     for module, path in files.items():
-        row = home(path.relative_to(root).as_posix(), places)
+        row = package_of(path.relative_to(root).as_posix(), places)
         if row is not None:
-            homes[module] = row
-        elif module not in FRONT_DOOR:
-            problems.append(f"{path.relative_to(root)}: in no room of the map in {MAP.name}: give it a row")
+            rows[module] = row
+        elif module not in PUBLIC:
+            problems.append(
+                f"{path.relative_to(root)}: in no package of the map in {MAP.name}: give it a row"
+            )
     arrows: dict[tuple[int, int], list[Import]] = {}
     all_imports = list(imports(root, files))
     problems += circles(all_imports)
     problems += unlike_a_row(root, files, all_imports)
     problems += intrusions(all_imports)
     for found in all_imports:
-        if found.module not in homes or found.imported not in homes:
+        if found.module not in rows or found.imported not in rows:
             continue
-        user, used = homes[found.module], homes[found.imported]
+        user, used = rows[found.module], rows[found.imported]
         if user == used:
             continue
         if used > user and not found.is_known:
@@ -253,18 +254,18 @@ def look(root: Path, text: str) -> House:
                 f"({places[used].name}), which stands below it in the map: an arrow upwards"
             )
         arrows.setdefault((user, used), []).append(found)
-    return House(places, arrows, problems)
+    return Structure(places, arrows, problems)
 
 
 WIDTH, HEIGHT, GAP, STEP = 150, 44, 26, 92
 
 
-def drawing(house: House) -> str:
-    """The rooms in layers as SVG. Arrows go from what is used to who uses it; implied ones are left out."""
-    known = sorted(edge for edge in house.arrows if edge[1] > edge[0])
+def drawing(structure: Structure) -> str:
+    """Draw the packages in layers as SVG. An arrow goes to each user; implied arrows are left out."""
+    known = sorted(edge for edge in structure.arrows if edge[1] > edge[0])
     graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(house.rooms)))
-    graph.add_edges_from((used, user) for user, used in sorted(house.arrows) if used < user)
+    graph.add_nodes_from(range(len(structure.packages)))
+    graph.add_edges_from((used, user) for user, used in sorted(structure.arrows) if used < user)
     reduced = nx.transitive_reduction(graph)
     layers = [sorted(layer) for layer in nx.topological_generations(graph)]
     widest = max(map(len, layers))
@@ -278,7 +279,7 @@ def drawing(house: House) -> str:
             where[row] = (left + place * (WIDTH + GAP) + WIDTH / 2, 24 + depth * STEP)
     parts = [_arrow(where[used], where[user]) for used, user in sorted(reduced.edges)]
     parts += [_arrow(where[used], where[user], "known") for user, used in known]
-    parts += [_box(house.rooms[row], *where[row]) for row in sorted(where)]
+    parts += [_box(structure.packages[row], *where[row]) for row in sorted(where)]
     height = 24 + len(layers) * STEP - STEP + HEIGHT + 24
     return "\n".join([_HEAD.format(width=total, height=height), *parts, "</svg>", ""])
 
@@ -300,18 +301,18 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], kind: str = "us
     return f'<path class="{kind}" d="{path}" marker-end="url(#head)"/>'
 
 
-def _box(room: Room, x: float, y: float) -> str:
-    lines = [f'<tspan class="name" x="{x:g}" y="{y + 19:g}">{escape(room.name)}</tspan>']
-    if room.flow:
-        flow = room.flow if len(room.flow) <= 28 else f"{room.flow[:27].rstrip()}…"
+def _box(package: Package, x: float, y: float) -> str:
+    lines = [f'<tspan class="name" x="{x:g}" y="{y + 19:g}">{escape(package.name)}</tspan>']
+    if package.flow:
+        flow = package.flow if len(package.flow) <= 28 else f"{package.flow[:27].rstrip()}…"
         lines.append(f'<tspan x="{x:g}" y="{y + 34:g}">{escape(flow)}</tspan>')
-    title = escape(f"{', '.join(room.paths)}: {room.flow}")
+    title = escape(f"{', '.join(package.paths)}: {package.flow}")
     box = f'<rect x="{x - WIDTH / 2:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
     return f"<g><title>{title}</title>{box}<text>{''.join(lines)}</text></g>"
 
 
 _HEAD: Final = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">
-<title>The rooms of spaseq: each uses those above it</title>
+<title>The packages of spaseq: each uses the packages above it</title>
 <defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
 <path d="M0,0 L8,4 L0,8 z" fill="#8a94a6"/></marker></defs>
 <style>
@@ -328,12 +329,12 @@ def main(arguments: list[str]) -> int:
     if "--files" in arguments:
         print(files_of(ROOT, MAP.read_text(encoding="utf-8")))
         return 0
-    house = look(ROOT, MAP.read_text(encoding="utf-8"))
-    for problem in house.problems:
+    structure = look(ROOT, MAP.read_text(encoding="utf-8"))
+    for problem in structure.problems:
         print(problem, file=sys.stderr)
     if "--check" not in arguments:
-        PICTURE.write_text(drawing(house), encoding="utf-8")
-    return 1 if house.problems else 0
+        PICTURE.write_text(drawing(structure), encoding="utf-8")
+    return 1 if structure.problems else 0
 
 
 if __name__ == "__main__":
