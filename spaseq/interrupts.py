@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # as ``signal``, whose functions take ten times as long
 import os
+import sys
 import threading
 from _thread import get_ident
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from types import FrameType
 from typing import Final
 
 _getsignal, _setsignal = _signal.getsignal, _signal.signal
+_getframe = sys._getframe
 
 #: Seconds between two checks for an interrupt (a guess: a delay that users do not notice).
 _LONGEST: Final = 0.05
@@ -31,9 +33,12 @@ class Deferral:
     """A context in which the main thread only notes interrupts; the outermost one raises as it ends.
 
     A second interrupt does not wait: a callback may never return. There is one deferral in a process.
+
+    What another signal's handler raises may come between a context's entry and its block, which then never
+    exits. So the frame of the outermost context is kept: a context whose frame has returned is forgotten.
     """
 
-    __slots__ = ("_depth", "_held", "_is_ours", "_main", "handler", "is_kept", "noted")
+    __slots__ = ("_depth", "_frame", "_held", "_is_ours", "_main", "handler", "is_kept", "noted")
 
     def __init__(self) -> None:
         self._main = threading.main_thread().ident
@@ -44,8 +49,9 @@ class Deferral:
         self._depth = self._held = 0
         #: The exception to raise at the end of the outermost context.
         self.noted: type[KeyboardInterrupt] | None = None
-        # Whether this context has installed the handler.
+        # Whether this context has installed the handler, and the frame that has entered it.
         self._is_ours = False
+        self._frame: FrameType | None = None
 
     def __enter__(self) -> None:
         handler = _getsignal(SIGINT)
@@ -53,9 +59,13 @@ class Deferral:
             if get_ident() == self._main:
                 # First, so that the handler finds them: an interrupt may come with the next call.
                 self._depth, self._held, self.noted, self._is_ours = 1, 0, None, True
+                self._frame = _getframe(1)
                 _setsignal(SIGINT, self.handler)
         elif (handler is self.handler or self.is_kept) and get_ident() == self._main:
-            self._depth += 1
+            if self._is_ours and self._has_returned(_getframe(1)):
+                self._depth, self._held, self.noted, self._frame = 1, 0, None, _getframe(1)
+            else:
+                self._depth += 1
 
     def __exit__(self, *_: object) -> None:
         is_counted = self.noted is not None or self.is_kept or _getsignal(SIGINT) is self.handler
@@ -68,18 +78,25 @@ class Deferral:
         if noted is not None:
             raise noted
 
+    def _has_returned(self, frame: FrameType | None) -> bool:
+        """Return whether the frame of the outermost context is not among the callers of a frame."""
+        while frame is not None and frame is not self._frame:
+            frame = frame.f_back
+        return frame is None
+
     def _reset(self) -> type[KeyboardInterrupt] | None:
         """Remove the handler if it is ours; return the noted exception."""
-        noted, self.noted, self._depth = self.noted, None, 0
+        noted, self.noted, self._depth, self._frame = self.noted, None, 0, None
         if self._is_ours:
             if _getsignal(SIGINT) is self.handler:
                 _setsignal(SIGINT, default_int_handler)
             self._is_ours = False  # after the removal: an interrupt in between removes the handler, too
         return noted
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002  # a handler's arguments
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         kind = Terminated if number == SIGTERM else KeyboardInterrupt
-        if self._depth > 0 and self.noted is None:
+        is_inside = self._depth > 0 and not (self._is_ours and self._has_returned(frame))
+        if is_inside and self.noted is None:
             self.noted = kind
             return
         self._reset()
@@ -95,6 +112,8 @@ class Deferral:
         """Finish a block, however long it takes, as when an engine closes or commits."""
         is_main = get_ident() == self._main
         with self:
+            if is_main and self._depth == 1:
+                self._frame = _getframe(2)  # the caller: this generator's frame is on no stack while it waits
             self._held += is_main
             try:
                 yield

@@ -21,6 +21,7 @@ import rdflib
 
 import spaseq
 from spaseq.engine.pipelines.jobs import Jobs
+from spaseq.interrupts import DEFERRAL
 from spaseq.rdf import connect
 from tests.streams import NS, events_of, query
 
@@ -443,6 +444,38 @@ def test_real_interrupts_leave_queries_whole_or_over(matcher: str) -> None:
                 assert found[-1] == "last"
     signal.signal(signal.SIGALRM, before)
     assert survived
+
+
+def test_a_context_that_never_exits_defers_nothing_afterwards() -> None:
+    """The handler of another signal raised right behind its entry."""
+    done: list[str] = []
+
+    def entered() -> None:
+        DEFERRAL.__enter__()
+
+    def turn() -> None:
+        with DEFERRAL:
+            with DEFERRAL.held():
+                signal.raise_signal(signal.SIGINT)
+                done.append("held")
+            done.append("inside")
+
+    def commit() -> None:
+        with DEFERRAL.held():
+            with DEFERRAL:
+                signal.raise_signal(signal.SIGINT)
+            done.append("last")
+
+    entered()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    for call in (turn, commit):
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        entered()
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    assert done == ["held", "inside", "last"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_failing_where_nobody_asks_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
