@@ -416,8 +416,9 @@ def notebook() -> None:
     from jupyter_client.manager import start_new_kernel  # type: ignore[import-not-found]
 
     manager, client = start_new_kernel(kernel_name="python3")
+    cells = (f"import sys\nsys.path[:] = {[os.getcwd(), *sys.path]}{CELLS[0]}", CELLS[1])
     try:
-        replies = [client.execute_interactive(cell, timeout=120)["content"] for cell in CELLS]
+        replies = [client.execute_interactive(cell, timeout=120)["content"] for cell in cells]
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
