@@ -12,7 +12,7 @@ from spaseq.terms.dictionary import Dictionary
 
 
 class Single(EventBatch):
-    """A batch of one event, whose columns are made on demand: most single events never need them.
+    """A batch of one event. Its columns are made on demand, because most single events never need columns.
 
     ``terms`` are the terms of its triples, one after the other.
     """

@@ -307,7 +307,7 @@ def run(seed: int, folder: Path) -> None:
 
 @settings(max_examples=examples(100))
 @given(st.integers(0, 2**64 - 1))
-@example(125)  # an interrupt left a job whose query then changed its stream set: wrong positions
+@example(125)  # the query of a job that an interrupt left changed its stream set: wrong positions
 def test_scripts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)

@@ -256,11 +256,10 @@ def _answer(
     by_columns: bool = False,
     is_ordered: bool = False,
 ) -> tuple[object, ...]:
-    """What is told of a script.
+    """Return everything that a script's engine delivers and counts.
 
-    ``by_tuples``: no compiled code joins them; ``by_columns``: each is a batch, as a large one is;
-    ``is_ordered``: each of them is put in order, as if it had
-    to wait for others, and every query is told what time it is.
+    ``by_tuples``: single events are joined in Python; ``by_columns``: each is processed as a batch, like a
+    large event; ``is_ordered``: each goes through the reordering, as if it waited for other events.
     """
     told, rng = _Told(), random.Random(seed)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:

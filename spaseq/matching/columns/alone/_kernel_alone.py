@@ -97,10 +97,10 @@ EVENT_HEADER: Final = 10
 MOST_ROWS: Final = 32
 
 #: In place of a size: LARGE, too many solutions or a filter that cannot be decided here; UNSEEN, a filter
-#: reads a term, written after the header, whose value is not known yet.
+#: reads a term of unknown value, which is written after the header.
 LARGE: Final = -1
 UNSEEN: Final = -2
-#: The code of a term whose value is not known yet.
+#: The code of a term of unknown value.
 UNKNOWN: Final = -1
 
 

@@ -110,7 +110,7 @@ class Singles:
         watch: Callable[[Ints], None] | None = None,
         ordered_by: Sequence[str] = (),
     ) -> None:
-        """``told``: the GPMs whose solutions make an event relevant; ``tells``: see ``PushedPattern.tell``.
+        """``told``: by GPM, whether its solutions count as relevant; ``tells``: see ``PushedPattern.tell``.
 
         ``watch``: called with the number of solutions by counted event and GPM. ``ordered_by``: the variables
         that order the solutions of each event in a batch.
