@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import re
@@ -11,16 +12,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from hashlib import blake2b
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
+from llvmlite import ir
 from numba._dynfunc import make_function
-from numba.core import caching
+from numba.core import caching, types
+from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.extending import intrinsic
 
 from spaseq.errors import SpaseqWarning
 
@@ -229,7 +235,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: Without `_nrt`, references to arrays are not counted: nothing is allocated in kernels, and their callers
 #: hold all the arrays. Counting them would cost several times what the kernels do.
-_compiled: Any = partial(numba.njit, nogil=True, boundscheck=False, error_model="numpy", _nrt=False)
+_OPTIONS: Final = {"nogil": True, "boundscheck": False, "error_model": "numpy", "_nrt": False}
+_compiled: Any = partial(numba.njit, **_OPTIONS)
 
 
 #: How a file with kernels imports what it is made of: `from spaseq.a.b import c, d`; names may be modules.
@@ -274,9 +281,13 @@ def kernel(function: _Function) -> _Function:
     changed.
     """
     compiled = _compiled(function)
+    _cache(compiled, function)
+    return cast(_Function, compiled)
+
+
+def _cache(compiled: Any, function: Callable[..., Any]) -> None:
     with suppress(RuntimeError, AttributeError):  # another Numba, or no file: compile in every process
         compiled._cache = KernelCache(function, _stamp(Path(function.__code__.co_filename)))
-    return cast(_Function, compiled)
 
 
 def part(function: _Function) -> _Function:
@@ -302,3 +313,83 @@ def _called(function: _Function, way: type[Linked] = Linked, **options: bool) ->
     template = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
     return cast(_Function, compiled)
+
+
+# Separate parts are compiled once for all kernels, and only if a query needs them.
+#
+# A kernel reads the address of such a part from memory. That memory has a name, which the linker resolves
+# when it loads the kernel, so the kernel's own code is the same in all processes and can be cached.
+
+#: The types of a separate part's parameters, by their annotations: arrays are passed as pointers.
+_TYPES: Final = {
+    "int": types.int64,
+    "bool": types.boolean,
+    "Ints": types.CPointer(types.int64),
+    "Floats": types.CPointer(types.float64),
+    "Codes": types.CPointer(types.int8),
+}
+
+
+class _Separate:
+    """The machine code of a separate part: 0 in ``address`` until it is loaded."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        *parameters, result = (_TYPES[each] for each in function.__annotations__.values())
+        self._compiled = CFunc(function, (tuple(parameters), result), {}, _OPTIONS)
+        _cache(self._compiled, function)
+        self._address = ctypes.c_int64(0)
+        self._symbol = f"{function.__module__}.{function.__qualname__}"
+        llvm.add_symbol(self._symbol, ctypes.addressof(self._address))
+
+    def load(self) -> None:
+        """Compile the part, or read its code from the cache, once in a process."""
+        if self._address.value == 0:
+            self._compiled.compile()
+            self._address.value = self._compiled.address
+
+    def typed(self, *arguments: Any) -> Any:
+        """Return the signature of a call from a kernel, and the function that writes the call's code."""
+        declared = self._compiled._sig
+        passed = [
+            given if isinstance(given, types.Array) else wanted
+            for given, wanted in zip(arguments, declared.args, strict=True)
+        ]
+        return declared.return_type(*passed), self._generate
+
+    def _generate(self, context: Any, builder: Any, given: Any, arguments: Any) -> Any:
+        declared, integer = self._compiled._sig, ir.IntType(64)
+        module = builder.module
+        address = module.globals.get(self._symbol) or ir.GlobalVariable(module, integer, self._symbol)
+        kinds = [context.get_value_type(kind) for kind in (declared.return_type, *declared.args)]
+        target = ir.FunctionType(kinds[0], kinds[1:]).as_pointer()
+        passed = [
+            context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+            for kind, value in zip(given.args, arguments, strict=True)
+        ]
+        return builder.call(builder.inttoptr(builder.load(address), target), passed)
+
+
+_SEPARATE: Final[dict[Any, _Separate]] = {}
+
+
+def separate(function: _Function) -> _Function:
+    """Return a part that is compiled once for all kernels; ``load`` it before a kernel calls it.
+
+    Its result is an integer. A call costs as much as one of a ``rare`` part.
+    """
+    code = _Separate(function)
+
+    def typed(_: Any, *arguments: Any) -> Any:
+        return code.typed(*arguments)
+
+    parameters = signature(function).parameters.values()
+    # Numba reads it, and passes each argument by its name.
+    typed.__signature__ = Signature([Parameter("_", Parameter.POSITIONAL_OR_KEYWORD), *parameters])  # type: ignore[attr-defined]
+    call: Any = intrinsic(typed)
+    _SEPARATE[call] = code
+    return cast(_Function, call)
+
+
+def load(part: Callable[..., Any]) -> None:
+    """Load the machine code of a separate part, which compiles it if it is not in the cache."""
+    _SEPARATE[part].load()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
-from spaseq._jit import _compiled, inlined, part, rare
+from spaseq._jit import _compiled, inlined, load, part, rare, separate
+from spaseq.matching.filters._kernel_values import pointer
+
+Ints = npt.NDArray[np.int64]
 
 
 @part
@@ -36,3 +41,23 @@ def test_a_rare_part_stays_a_call(name: str, stays: bool) -> None:
     (code,) = compiled.inspect_llvm().values()
     calls = [line for line in code.splitlines() if " call " in line and f"{len(name)}{name}B" in line]
     assert bool(calls) is stays
+
+
+@separate
+def item(values: Ints, at: int) -> int:
+    return int(values[at])
+
+
+def items(values: Ints) -> int:
+    return item(values, 0) + item(pointer(values), 1)
+
+
+def test_a_separate_part_has_machine_code_of_its_own() -> None:
+    """Kernels pass an array or a pointer, and are linked before the part is compiled."""
+    compiled: Any = _compiled(items)
+    compiled.compile("(int64[::1],)")
+    load(item)
+    assert compiled(np.array([3, 4])) == 7
+    (code,) = compiled.inspect_llvm().values()
+    assert "test_jit.item" in code
+    assert "test_jit4item" not in code  # as a part's name is written that is linked into the kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from spaseq._jit import inlined, kernel, part, rare
+from spaseq._jit import inlined, kernel, part, separate
 from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_aggregates import aggregated, kind_of
 from spaseq.matching.filters._kernel_arithmetic import (
@@ -312,11 +312,11 @@ def holds(
         verdict, pc = compared(t, start, end, m, w, b, r, numbers, codes)
         if verdict == FALSE or (verdict != OTHER and pc == end):
             return verdict
-    return _by_stack(t, pc, end, m, kinds, f, w, sums, b, r, numbers, codes)
+    return by_stack(t, pc, end, m, kinds, f, w, sums, b, r, numbers, codes)
 
 
-@rare
-def _by_stack(
+@separate
+def by_stack(
     t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
     numbers: Floats, codes: Codes,
 ) -> int:  # fmt: skip

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from pyoxigraph import Literal, NamedNode
 
+from spaseq._jit import load
 from spaseq.automaton.pattern import Kleene
 from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.filters._kernel_machine import by_stack
 from spaseq.matching.filters.postfix import Accumulator, DerivedLookup, Instruction
 from spaseq.terms.dictionary import Term
 
@@ -137,6 +139,8 @@ class Programs:
         ``column``: the column in a batch of a variable of the current event, -1 for other variables.
         ``free``: variables that are read nowhere else.
         """
+        if code:
+            load(by_stack)
         start = self._out.count("code")
         rows = []
         for i, step in enumerate(code):
