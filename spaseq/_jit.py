@@ -335,7 +335,7 @@ class _Separate:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         *parameters, result = (_TYPES[each] for each in function.__annotations__.values())
-        self._compiled = CFunc(function, (tuple(parameters), result), {}, _OPTIONS)
+        self._compiled: Any = CFunc(function, (tuple(parameters), result), {}, _OPTIONS)
         _cache(self._compiled, function)
         self._address = ctypes.c_int64(0)
         self._symbol = f"{function.__module__}.{function.__qualname__}"

@@ -6,8 +6,8 @@ numbers on a stream of *ticks* (``WITHIN 10 SECONDS`` counts 10 ticks). Semantic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -128,14 +128,26 @@ class EventBatch:
         rows = slice(int(self.offset[event]), int(self.offset[event + 1]))
         yield from zip(self.s[rows].tolist(), self.p[rows].tolist(), self.o[rows].tolist(), strict=True)
 
+    def subjects(self, rows: Ids) -> Ids:
+        """Return the subjects of some triples."""
+        return self.s[rows]
+
     def renumber(self, start: int) -> EventBatch:
         """Return the same events of one stream, their arrival numbers counted from ``start``."""
         if len(self.n) == 1 and self.n.item(0) == start:
             return self
-        return replace(self, n=np.arange(start, start + len(self), dtype=np.int64))
+        n = np.arange(start, start + len(self), dtype=np.int64)
+        of_events = self.stream, self.graph, self.time, n, self.offset
+        return EventBatch(self.dictionary, self.clock, *of_events, self.s, self.p, self.o)
 
     def take(self, events: Ids) -> EventBatch:
         """Return the events at these positions, in this order."""
+        of_events, rows = self._taken(events)
+        triples = self.s[rows], self.p[rows], self.o[rows]
+        return EventBatch(self.dictionary, self.clock, *of_events, *triples)
+
+    def _taken(self, events: Ids) -> tuple[OfEvents, Ids]:
+        """Return the columns of some events, and the rows of their triples."""
         begins = self.offset[events]
         lengths = self.offset[events + 1] - begins
         offset = np.zeros(len(events) + 1, dtype=np.int64)
@@ -144,18 +156,8 @@ class EventBatch:
             rows = begins
         else:
             rows = np.repeat(begins - offset[:-1], lengths) + np.arange(offset[-1])
-        return EventBatch(
-            self.dictionary,
-            self.clock,
-            self.stream[events],
-            self.graph[events],
-            self.time[events],
-            self.n[events],
-            offset,
-            self.s[rows],
-            self.p[rows],
-            self.o[rows],
-        )
+        columns = self.stream[events], self.graph[events], self.time[events], self.n[events], offset
+        return columns, rows
 
     def parts(self, of: Sequence[Ids]) -> list[EventBatch]:
         """Return ``take`` of each, reading each event only once, where that is faster."""
@@ -189,12 +191,103 @@ class EventBatch:
         return EventBatch(self.dictionary, self.clock, *(made[begin:end] for begin, end in pairwise(ends)))
 
 
+#: The columns of events: stream, graph, time, n and offset.
+OfEvents = tuple[Ids, Ids, Ids, Ids, Ids]
+
+
+class Subjects(NamedTuple):
+    """The subjects of triples that have no ids yet: each triple's row in a table, and the ids of rows.
+
+    ``enter`` takes rows and returns the ids of their subjects. Call it with the dictionary's lock held.
+    """
+
+    rows: Ids
+    enter: Callable[[Ids], Ids]
+
+
+#: The columns of triples: s, p and o.
+OfTriples = tuple[Ids | Subjects, Ids, Ids]
+
+
+class LateBatch(EventBatch):
+    """A batch with subjects that become terms when they are first read.
+
+    Most events of a table concern no query, and their subjects need no term. A run over 400,000 events, of
+    which 115 concern the query, takes 3.5 times as long if all subjects become terms.
+    """
+
+    __slots__ = ("_ids", "_subjects")
+    _ids: Ids | None
+    _subjects: Subjects | None
+
+    def __init__(
+        self, dictionary: Dictionary, clock: Clock, of_events: OfEvents, subjects: Subjects, p: Ids, o: Ids
+    ) -> None:
+        names = "dictionary", "clock", "stream", "graph", "time", "n", "offset", "p", "o", "_subjects", "_ids"
+        values = dictionary, clock, *of_events, p, o, subjects, None
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+        dictionary.hold(self)
+
+    @property
+    def s(self) -> Ids:
+        """The ids of the subjects."""
+        with self.dictionary.lock:
+            if self._subjects is not None:
+                object.__setattr__(self, "_ids", self._subjects.enter(self._subjects.rows))
+                object.__setattr__(self, "_subjects", None)
+        assert self._ids is not None
+        return self._ids
+
+    def live_ids(self) -> Iterable[Ids]:
+        """Return the ids that the batch holds so far."""
+        known = () if self._ids is None else (self._ids,)
+        return self.stream, self.graph, self.p, self.o, *known
+
+    def subjects(self, rows: Ids) -> Ids:
+        """Return the subjects of some triples; the others need no term for that."""
+        late = self._subjects
+        if late is None or 2 * len(rows) > len(late.rows):
+            return self.s[rows]
+        with self.dictionary.lock:
+            return late.enter(late.rows[rows])
+
+    def renumber(self, start: int) -> EventBatch:
+        """Return the same events of one stream, their arrival numbers counted from ``start``."""
+        if self._subjects is None:
+            return super().renumber(start)
+        n = np.arange(start, start + len(self), dtype=np.int64)
+        of_events = self.stream, self.graph, self.time, n, self.offset
+        return batch_of(self.dictionary, self.clock, of_events, (self._subjects, self.p, self.o))
+
+    def take(self, events: Ids) -> EventBatch:
+        """Return the events at these positions, in this order."""
+        late = self._subjects
+        if late is None:
+            return super().take(events)
+        of_events, rows = self._taken(events)
+        triples = late._replace(rows=late.rows[rows]), self.p[rows], self.o[rows]
+        return batch_of(self.dictionary, self.clock, of_events, triples)
+
+    def parts(self, of: Sequence[Ids]) -> list[EventBatch]:
+        """Return ``take`` of each."""
+        return super().parts(of) if self._subjects is None else [self.take(events) for events in of]
+
+
+def batch_of(dictionary: Dictionary, clock: Clock, of_events: OfEvents, triples: OfTriples) -> EventBatch:
+    """Return events given as columns."""
+    s, p, o = triples
+    if isinstance(s, Subjects):
+        return LateBatch(dictionary, clock, of_events, s, p, o)
+    return EventBatch(dictionary, clock, *of_events, s, p, o)
+
+
 def concatenate(batches: Iterable[EventBatch]) -> EventBatch:
     """Concatenate several batches of one dictionary and clock, in this order; at least one batch."""
     parts = list(batches)
     if len(parts) == 1:
         return parts[0]
-    starts = np.cumsum([0] + [len(part.s) for part in parts])
+    starts = np.cumsum([0] + [len(part.p) for part in parts])
     offset = np.concatenate(
         [[0]] + [part.offset[1:] + start for part, start in zip(parts, starts, strict=False)]
     ).astype(np.int64)
@@ -271,14 +364,13 @@ class BatchBuilder:
             s, p, o = map(np.ascontiguousarray, rows.T)
             self.extend(nothing + UNBOUND, time, nothing, offset, (s, p, o))
 
-    def extend(self, graph: Ids, time: Ids, n: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids]) -> None:
+    def extend(self, graph: Ids, time: Ids, n: Ids, offset: Ids, triples: OfTriples) -> None:
         """Add events given as the columns of ``EventBatch``: no repeated triples, blank nodes fresh."""
         if self._time:
             self._parts.append(self._gathered())
         stream = np.full(len(time), self._stream, dtype=np.int64)
-        self._parts.append(
-            EventBatch(self._dictionary, self._clock, stream, graph, time, n, offset, *triples)
-        )
+        of_events = stream, graph, time, n, offset
+        self._parts.append(batch_of(self._dictionary, self._clock, of_events, triples))
 
     def build(self) -> EventBatch:
         """Return the events added since the last ``build``, as columns."""

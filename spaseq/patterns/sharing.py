@@ -64,7 +64,7 @@ class Shared:
 
     def __init__(self, batch: EventBatch) -> None:
         self.batch = batch
-        triples = len(batch.terms) // 3 if isinstance(batch, Single) else len(batch.s)
+        triples = len(batch.terms) // 3 if isinstance(batch, Single) else len(batch.p)
         self.few = len(batch) < FEW_EVENTS and triples <= FEW_TRIPLES
         self.columns: dict[int, tuple[tuple[str, ...], Solutions]] = {}
         self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}

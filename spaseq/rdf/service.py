@@ -127,7 +127,7 @@ class Service:
     def follow(self, batch: EventBatch) -> None:
         """Take the query's next events."""
         self.recent.add(batch)
-        self._came += len(batch.s)
+        self._came += len(batch.p)
 
     def add(self, match: Match) -> None:
         """Keep a match."""

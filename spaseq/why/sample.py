@@ -46,7 +46,7 @@ class Sample:
             self.open = False
             batch = batch.take(np.arange(count))
         self._events -= len(batch)
-        self._triples -= len(batch.s)
+        self._triples -= len(batch.p)
         if len(batch):
             self._keep(batch)
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas
 import polars
 import pyarrow as pa
@@ -20,9 +21,10 @@ from hypothesis import strategies as st
 import spaseq
 from spaseq import Engine, Limits, Source
 from spaseq.errors import SourceError
-from spaseq.events import Clock
+from spaseq.events import Clock, LateBatch, concatenate
 from spaseq.sources import open_source
-from spaseq.sources.columns.table import Table
+from spaseq.sources.columns.holes import Iri
+from spaseq.sources.columns.table import Lifter, Table
 from spaseq.terms.dictionary import Dictionary
 
 from .reading import EX, STREAM, Reading
@@ -316,3 +318,80 @@ def test_a_reader_that_breaks_off(error: Exception) -> None:
     with pytest.raises(SourceError, match=r"cannot be read, after row 2: .*boom"):
         engine.feed(Source(STREAM, spaseq.table(reader, template=TEMPLATE)))
     assert handle.stats.events == 2
+
+
+# Subjects become terms when a query reads them: of most events none does.
+
+ALERTS = f"""SELECT ?u ?from WITHIN 40 SECONDS FROM STREAM S <{EX}stream> WHERE {{ SEQ(A SEPARATOR B)
+    DEFINE GPM A ON S AT ?from AS ?g {{ ?u <{EX}does> "fail" }}
+    DEFINE GPM B ON S {{ ?v <{EX}does> "fail" }} }}"""
+DOES = f"<{EX}{{id}}> <{EX}does> ?what ."
+
+
+def _deeds(rows: int) -> dict[str, list[Any]]:
+    """Return a table in which every seventeenth event matters, and now and then two in a row do."""
+    what = ["fail" if i % 17 == 0 or i % 170 == 1 else "view" for i in range(rows)]
+    return {"at": [*range(rows)], "id": [f"u{i}" for i in range(rows)], "what": what}
+
+
+@pytest.mark.parametrize("separator", [";", ",", ":"])
+@pytest.mark.parametrize("window", ["40 SECONDS", "3 EVENTS"])
+def test_events_that_no_pattern_matches_still_count(separator: str, window: str) -> None:
+    """The same matches, counts and reasons as for pushed events, all of whose terms are made."""
+    query = ALERTS.replace("SEPARATOR", separator).replace("40 SECONDS", window)
+    none = query.replace('?v <http://example.org/does> "fail"', '?v <http://example.org/does> "nothing"')
+    assert none != query
+    rows, found = _deeds(400), []
+    for is_table in (True, False):
+        with Engine() as engine:
+            handles = [engine.register(each) for each in (query, none)]
+            if is_table:
+                engine.feed(Source(f"{EX}stream", table(DOES, **rows)))
+            else:
+                for at, identity, what in zip(rows["at"], rows["id"], rows["what"], strict=True):
+                    engine.push(f"{EX}stream", f'<{EX}{identity}> <{EX}does> "{what}" .', at)
+            matches = [
+                (match.start, match.end, match.bindings, match.events) for match in handles[0].matches()
+            ]
+            why = str(handles[1].why())
+            counts = [(each.stats.events, each.stats.gpms) for each in handles]
+        found.append((matches, why, counts))
+    assert found[0] == found[1]
+    assert found[0][0]
+
+
+def test_a_subject_that_no_query_reads_becomes_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[int]()
+    column = Lifter._column
+
+    def count(lifter: Lifter, slot: Any, batch: pa.RecordBatch, reasons: Any) -> Any:
+        if isinstance(slot, Iri):
+            made.append(len(batch))
+        return column(lifter, slot, batch, reasons)
+
+    monkeypatch.setattr(Lifter, "_column", count)
+    rows = _deeds(20_000)
+    matches = spaseq.run(ALERTS.replace("SEPARATOR", ","), {"S": table(DOES, **rows)})
+    assert len({str(match.bindings[0]["u"]) for match in matches}) == 118
+    assert sum(made) < 4_000
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 9), max_size=6))
+def test_late_events_are_taken_as_others(rows: list[int], events: list[int]) -> None:
+    """Taken, divided, numbered anew and concatenated, they have the same terms."""
+    columns = {"at": [*range(10)], "id": [f"u{i % 4}" for i in range(10)], "what": ["x"] * 10}
+    template = f"{DOES} <{EX}{{id}}> <{EX}at> ?at ."
+    dictionary = Dictionary()
+    (late,) = open_source(table(template, **columns), STREAM, dictionary, on_bad=print)
+    (other,) = open_source(table(template, **columns), STREAM, dictionary, on_bad=print)
+    assert isinstance(late, LateBatch)
+    some = np.array(sorted({*rows}), dtype=np.int64), np.array(sorted({*events}), dtype=np.int64)
+    assert len(other.s) == 20  # its terms are there, so the rest is done as for any batch
+    for mine, theirs in (
+        (late.take(some[0]), other.take(some[0])),
+        (late.renumber(7), other.renumber(7)),
+        *zip(late.parts(some), other.parts(some), strict=True),
+        (concatenate([late.take(each) for each in some]), concatenate([other.take(each) for each in some])),
+    ):
+        for name in ("time", "n", "offset", "p", "o", "s"):
+            assert getattr(mine, name).tolist() == getattr(theirs, name).tolist()

@@ -45,7 +45,7 @@ class SolvedBatch:
         batch = self.batch
         rows = sum(len(table) * (len(table.columns) + 1) for table in self.solutions)
         rows += sum(map(len, self.derived.values()))
-        return 8 * (3 * len(batch.s) + 5 * len(batch) + rows)
+        return 8 * (3 * len(batch.p) + 5 * len(batch) + rows)
 
     def span(self, g: int, index: int) -> range:
         """Return the rows of a GPM in an event."""

@@ -74,23 +74,40 @@ class Views:
 
     def __init__(self, batch: EventBatch) -> None:
         self._batch = batch
-        self._event: Ids | None = None
+        self._rows: dict[int, Ids] = {}
         self._views: dict[int, View] = {}
+
+    @cached_property
+    def _event(self) -> Ids:
+        """The event of every triple."""
+        offset = self._batch.offset
+        return np.repeat(np.arange(len(self._batch)), offset[1:] - offset[:-1])
 
     def all(self) -> tuple[Ids, Ids, Ids, Ids]:
         """Event, subject, predicate and object of every triple."""
         batch = self._batch
-        if self._event is None:
-            self._event = np.repeat(np.arange(len(batch)), batch.offset[1:] - batch.offset[:-1])
         return self._event, batch.s, batch.p, batch.o
 
     def view(self, predicate: int) -> View:
         """Event, subject and object of the triples of one predicate."""
         found = self._views.get(predicate)
         if found is None:
-            event, s, p, o = self.all()
-            rows = np.flatnonzero(p == predicate)
-            found = self._views[predicate] = event[rows], s[rows], o[rows]
+            rows = self._of_predicate(predicate)
+            batch = self._batch
+            found = self._views[predicate] = self._event[rows], batch.subjects(rows), batch.o[rows]
+        return found
+
+    def with_object(self, predicate: int, object_: int) -> View:
+        """Event, subject and object of the triples with one predicate and one object."""
+        rows, batch = self._of_predicate(predicate), self._batch
+        rows = rows[batch.o[rows] == object_]
+        return self._event[rows], batch.subjects(rows), batch.o[rows]
+
+    def _of_predicate(self, predicate: int) -> Ids:
+        """Return the rows of the triples of one predicate."""
+        found = self._rows.get(predicate)
+        if found is None:
+            found = self._rows[predicate] = np.flatnonzero(self._batch.p == predicate)
         return found
 
     def path(self, path: Path, dictionary: Dictionary) -> View:
@@ -440,6 +457,9 @@ class _Evaluation:
         if isinstance(triple.predicate, Var):
             event, s, p, o = self._views.all()
             places = [(triple.subject, s), (triple.predicate, p), (triple.object, o)]
+        elif isinstance(triple.predicate, NamedNode) and isinstance(end := self._resolve(triple.object), int):
+            event, s, _ = self._views.with_object(self._dictionary.intern(triple.predicate), end)
+            places = [(triple.subject, s)]
         else:
             event, s, o = self._views.path(triple.predicate, self._dictionary)
             places = [(triple.subject, s), (triple.object, o)]

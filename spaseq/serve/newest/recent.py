@@ -117,7 +117,7 @@ def _enough(parts: Sequence[EventBatch], most_events: int, most_triples: int) ->
     """Return how many of the newest batches hold this many events, or triples."""
     events = triples = 0
     for count, part in enumerate(reversed(parts), 1):
-        events, triples = events + len(part), triples + len(part.s)
+        events, triples = events + len(part), triples + len(part.p)
         if events >= most_events or triples >= most_triples:
             return count
     return len(parts)

@@ -11,7 +11,7 @@ import numpy as np
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, Triple
 
 from spaseq.errors import SourceError, SpaseqWarning
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, OfTriples, batch_of
 from spaseq.excerpts import bounded
 from spaseq.limits import Limits
 from spaseq.sources._options import LIVE_AHEAD, SourceOptions
@@ -136,7 +136,12 @@ class EventSink:
             self._n += 1
 
     def extend(
-        self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: tuple[Ids, Ids, Ids]
+        self,
+        graph: Ids,
+        clock: Clock,
+        time: Ids | None,
+        offset: Ids,
+        triples: OfTriples,
     ) -> bool:
         """Add complete events as columns (see ``EventBatch``); return False, and add none, if the clock
         differs.
@@ -155,15 +160,15 @@ class EventSink:
         return True
 
     def _plausible(
-        self, graph: Ids, time: Ids, offset: Ids, triples: tuple[Ids, Ids, Ids], ahead: timedelta
-    ) -> tuple[Ids, Ids, Ids, tuple[Ids, Ids, Ids]]:
+        self, graph: Ids, time: Ids, offset: Ids, triples: OfTriples, ahead: timedelta
+    ) -> tuple[Ids, Ids, Ids, OfTriples]:
         """Return the events at most ``ahead`` of the wall clock; report the others."""
         far = time > latest(ahead)
         if not far.any():
             return graph, time, offset, triples
         stream = np.full(len(graph), self.dictionary.pin(self._stream), dtype=np.int64)
         n = np.arange(self._n, self._n + len(graph), dtype=np.int64)
-        batch = EventBatch(self.dictionary, Clock.INSTANTS, stream, graph, time, n, offset, *triples)
+        batch = batch_of(self.dictionary, Clock.INSTANTS, (stream, graph, time, n, offset), triples)
         for index in np.flatnonzero(far).tolist():
             letter = letter_of(batch, index, far_off(int(time[index]), ahead))
             self.bad(letter.position, letter.reason, letter.payload)

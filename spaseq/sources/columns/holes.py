@@ -119,6 +119,23 @@ class Iri:
         texts = self.texts(batch).dictionary_encode()
         return Coded(texts.dictionary, texts.indices, False)
 
+    def certain(self, batch: pa.RecordBatch, most: int | None) -> pa.RecordBatch | None:
+        """Return its columns as texts if a quick look shows that each row has a valid IRI of at most ``most``
+        bytes, else None.
+        """
+        columns = {name: batch.column(name) for name in self.columns}
+        if any(column.null_count or pa.types.is_dictionary(column.type) for column in columns.values()):
+            return None
+        if not self._is_plain(batch):
+            return None
+        texts = {name: pc.cast(column, pa.string()) for name, column in columns.items()}
+        if most is not None:
+            longest = {name: pc.max(pc.binary_length(column)).as_py() or 0 for name, column in texts.items()}
+            fixed = len("".join(self.parts[::2]).encode()) + len("<>")
+            if fixed + sum(longest[name] for name in self.columns) > most:
+                return None
+        return pa.record_batch(texts)
+
     def _is_plain(self, batch: pa.RecordBatch) -> bool:
         """Return whether every result is certainly valid: simple names in a place for names."""
         if ":" not in self.parts[0] or not all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.errors import SourceError
-from spaseq.events import Clock, Ids
+from spaseq.events import Clock, Ids, OfTriples, Subjects
 from spaseq.limits import Limits
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -158,13 +158,15 @@ def _shown(cell: pa.Scalar) -> Any:
 class Lifted:
     """The rows of a batch as ids: a name of a graph for each, and a column of s, p and o for each triple.
 
-    ``there``: which triples a row has. ``reasons``: which rows are bad events, and why.
+    ``there``: which triples a row has. ``reasons``: which rows are bad events, and why. ``subjects`` returns
+    the ids of rows' subjects, where s is None: see ``LateBatch``.
     """
 
     graph: Ids
     there: Mask
-    terms: tuple[Ids, Ids, Ids]
+    terms: tuple[Ids | None, Ids, Ids]
     reasons: list[tuple[Mask, str]]
+    subjects: Callable[[Ids], Ids] | None = None
 
     def wrong(self) -> dict[int, str]:
         """Return the bad rows, each with its first reason."""
@@ -174,12 +176,17 @@ class Lifted:
                 found.setdefault(row, reason)
         return dict(sorted(found.items()))
 
-    def chosen(self, good: Mask) -> tuple[Ids, tuple[Ids, Ids, Ids]]:
-        """Where the triples of the chosen rows begin, and the triples."""
+    def chosen(self, good: Mask) -> tuple[Ids, OfTriples]:
+        """Return where the triples of the chosen rows begin, and the triples."""
         there = self.there[good]
         offset = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
-        s, p, o = (column[good][there] for column in self.terms)
-        return offset, (s, p, o)
+        s, *others = self.terms
+        p, o = (column[good][there] for column in others)
+        if self.subjects is not None:
+            rows = np.repeat(np.flatnonzero(good), there.sum(axis=1))
+            return offset, (Subjects(rows, self.subjects), p, o)
+        assert s is not None
+        return offset, (s[good][there], p, o)
 
 
 class Lifter:
@@ -194,18 +201,39 @@ class Lifter:
         """Return the triples of each row. Must be called with the dictionary's lock held."""
         known: dict[object, Ids] = {}
         reasons: list[tuple[Mask, str]] = []
-        columns = [[self._ids(slot, batch, known, reasons) for slot in t] for t in self._template.triples]
+        late = self._late(batch)
+        columns = [
+            [self._ids(slot, batch, known, reasons) for slot in t[late is not None :]]
+            for t in self._template.triples
+        ]
         graph = np.zeros(len(batch), dtype=np.int64)
         if self._template.graph is not None:
             graph = self._ids(self._template.graph, batch, known, reasons)
             reasons.append((graph == UNBOUND, "no graph: a column of its name is null"))
-        s, p, o = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
-        there = (s != UNBOUND) & (p != UNBOUND) & (o != UNBOUND)
+        parts = [np.stack(each, axis=1) for each in zip(*columns, strict=True)]
+        there = np.logical_and.reduce([part != UNBOUND for part in parts])
         for one, other in combinations(range(there.shape[1]), 2):  # a repeated triple counts once
-            same = np.all([part[:, one] == part[:, other] for part in (s, p, o)], axis=0)
+            same = np.all([part[:, one] == part[:, other] for part in parts], axis=0)
             there[:, other] &= ~(same & there[:, one])
         reasons.append((~there.any(axis=1), "no triple: a column that it needs is null"))
-        return Lifted(graph, there, (s, p, o), reasons)
+        *s, p, o = parts
+        if late is None:
+            return Lifted(graph, there, (s[0], p, o), reasons)
+        return Lifted(graph, there, (None, p, o), reasons, late)
+
+    def _late(self, batch: pa.RecordBatch) -> Callable[[Ids], Ids] | None:
+        """Return what makes terms of the rows' subjects later; None unless each row certainly has a subject,
+        the same in all of its triples, and no other term needs it.
+        """
+        from spaseq.sources.columns.holes import Iri
+
+        subjects = {triple[0] for triple in self._template.triples}
+        others = {self._template.graph, *(slot for triple in self._template.triples for slot in triple[1:])}
+        subject = subjects.pop()
+        if subjects or not isinstance(subject, Iri) or subject in others:
+            return None
+        texts = subject.certain(batch, self._limits.term_bytes)
+        return None if texts is None else lambda rows: self._column(subject, texts.take(rows), [])
 
     def _ids(
         self, slot: Slot, batch: pa.RecordBatch, known: dict[object, Ids], reasons: list[tuple[Mask, str]]

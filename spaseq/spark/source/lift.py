@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DateType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from spaseq.errors import SourceError
-from spaseq.events import Clock, EventBatch
+from spaseq.events import Clock, EventBatch, batch_of
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent
 from spaseq.sources.columns.holes import Iri, Template, Value, check_types
@@ -142,7 +142,8 @@ class Lifting:
             offset, triples = lifted.chosen(good)
             stream = np.full(int(good.sum()), dictionary.pin(NamedNode(self.stream)), dtype=np.int64)
             time, n = integers(rows, "__time")[good], integers(rows, "__n")[good]
-            found = EventBatch(dictionary, self.clock, stream, lifted.graph[good], time, n, offset, *triples)
+            of_events = stream, lifted.graph[good], time, n, offset
+            found = batch_of(dictionary, self.clock, of_events, triples)
         for row, reason in wrong.items():
             place = f"event {rows.column('__n')[row]}"
             letters.append(BadEvent(self.stream, place, reason, shown(rows, row)))
