@@ -16,7 +16,7 @@ import numpy as np
 from pyoxigraph import NamedNode
 
 from spaseq.errors import SourceError
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, OfTriples
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources._options import FORMATS, check_options
@@ -71,9 +71,7 @@ class _MessageSink(EventSink):
     def bad(self, position: str, reason: str, payload: str = "") -> None:
         super().bad(self.place(position), reason, payload)
 
-    def extend(
-        self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: tuple[Ids, Ids, Ids]
-    ) -> bool:
+    def extend(self, graph: Ids, clock: Clock, time: Ids | None, offset: Ids, triples: OfTriples) -> bool:
         if time is not None:
             return super().extend(graph, clock, time, offset, triples)
         arrived = np.full(len(graph), self.arrived, dtype=np.int64)
