@@ -330,11 +330,22 @@ _TYPES: Final = {
 }
 
 
+def _type(annotation: str, names: dict[str, Any]) -> Any:
+    """Return the type of a parameter: one of ``_TYPES``, or a machine, a NamedTuple of these."""
+    if annotation in _TYPES:
+        return _TYPES[annotation]
+    machine = names[annotation]
+    fields = (each.__forward_arg__ for each in machine.__annotations__.values())
+    return types.NamedTuple([_TYPES[each] for each in fields], machine)
+
+
 class _Separate:
     """The machine code of a separate part: 0 in ``address`` until it is loaded."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        *parameters, result = (_TYPES[each] for each in function.__annotations__.values())
+        names = function.__globals__
+        *parameters, result = (_type(each, names) for each in function.__annotations__.values())
+        self._parameters, self._result = parameters, result
         self._compiled: Any = CFunc(function, (tuple(parameters), result), {}, _OPTIONS)
         _cache(self._compiled, function)
         self._address = ctypes.c_int64(0)
@@ -349,24 +360,35 @@ class _Separate:
 
     def typed(self, *arguments: Any) -> Any:
         """Return the signature of a call from a kernel, and the function that writes the call's code."""
-        declared = self._compiled._sig
-        passed = [
-            given if isinstance(given, types.Array) else wanted
-            for given, wanted in zip(arguments, declared.args, strict=True)
+        given = [
+            kind if isinstance(kind, types.Array | types.BaseTuple) else wanted
+            for kind, wanted in zip(arguments, self._parameters, strict=True)
         ]
-        return declared.return_type(*passed), self._generate
+        return self._result(*given), self._generate
 
     def _generate(self, context: Any, builder: Any, given: Any, arguments: Any) -> Any:
-        declared, integer = self._compiled._sig, ir.IntType(64)
-        module = builder.module
+        module, integer = builder.module, ir.IntType(64)
         address = module.globals.get(self._symbol) or ir.GlobalVariable(module, integer, self._symbol)
-        kinds = [context.get_value_type(kind) for kind in (declared.return_type, *declared.args)]
-        target = ir.FunctionType(kinds[0], kinds[1:]).as_pointer()
+        result, *parameters = map(context.get_value_type, (self._result, *self._parameters))
+        target = ir.FunctionType(result, parameters).as_pointer()
         passed = [
-            context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-            for kind, value in zip(given.args, arguments, strict=True)
+            _pointed(context, builder, *each)
+            for each in zip(given.args, self._parameters, arguments, strict=True)
         ]
         return builder.call(builder.inttoptr(builder.load(address), target), passed)
+
+
+def _pointed(context: Any, builder: Any, kind: Any, wanted: Any, value: Any) -> Any:
+    """Return an argument with pointers in place of arrays."""
+    if isinstance(kind, types.Array):
+        return context.make_array(kind)(context, builder, value).data
+    if isinstance(kind, types.BaseTuple):
+        parts = [
+            _pointed(context, builder, *each, builder.extract_value(value, i))
+            for i, each in enumerate(zip(kind.types, wanted.types, strict=True))
+        ]
+        return context.make_tuple(builder, wanted, parts)
+    return value
 
 
 _SEPARATE: Final[dict[Any, _Separate]] = {}

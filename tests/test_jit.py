@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +43,19 @@ def test_a_rare_part_stays_a_call(name: str, stays: bool) -> None:
     assert bool(calls) is stays
 
 
+class Machine(NamedTuple):
+    tables: Ints
+    memory: Ints
+
+
 @separate
-def item(values: Ints, at: int) -> int:
-    return int(values[at])
+def item(machine: Machine, more: Ints, at: int) -> int:
+    return int(machine.tables[at] + 10 * machine.memory[at] + 100 * more[at])
 
 
 def items(values: Ints) -> int:
-    return item(values, 0) + item(pointer(values), 1)
+    pointed = pointer(values)
+    return item(Machine(values, pointed), values, 0) + item(Machine(pointed, pointed), pointed, 1)
 
 
 def test_a_separate_part_has_machine_code_of_its_own() -> None:
@@ -57,7 +63,7 @@ def test_a_separate_part_has_machine_code_of_its_own() -> None:
     compiled: Any = _compiled(items)
     compiled.compile("(int64[::1],)")
     load(item)
-    assert compiled(np.array([3, 4])) == 7
+    assert compiled(np.array([3, 4])) == 777
     (code,) = compiled.inspect_llvm().values()
     assert "test_jit.item" in code
     assert "test_jit4item" not in code  # as a part's name is written that is linked into the kernel
