@@ -64,7 +64,7 @@ def check(sample: Sample) -> None:
         pytest.fail(f"{wrong(least)}\n{least}")
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query_that_fits(part: int) -> None:
     """1,000 cases in CI."""

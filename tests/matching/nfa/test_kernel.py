@@ -30,7 +30,7 @@ from tests.matching.random_sequences import Sample, random_query, random_sample
 from tests.matching.test_vectors import run
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(3, ci=5)
 @pytest.mark.parametrize("seed", range(12))
 def test_long_streams(seed: int) -> None:
     """So long that the memory is swept and grows."""
