@@ -25,7 +25,7 @@ sys.path.append(str(ROOT))
 _found = importlib.util.find_spec("spaseq")
 if _found is not None and _found.origin is not None:
     os.environ["PYTHONSAFEPATH"] = "1"
-    _places = [str(Path(_found.origin).parents[1]), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    _places = [os.environ.get("PYTHONPATH", ""), str(Path(_found.origin).parents[1]), str(ROOT)]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _places))
 
 # A shell's background job ignores Ctrl-C, and so would every process that the tests start to interrupt it.
@@ -38,9 +38,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
     print_blob=True,
-    max_examples=30,
+    max_examples=20,
 )
-# A hundred times as many examples as in CI, and new ones each time.
+# Five hundred times as many examples as in CI, and new ones each time.
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=10_000)
 # What README's command runs: enough to see that all is well, in minutes.
 settings.register_profile("quick", parent=settings.get_profile("ci"), max_examples=10)

@@ -48,6 +48,7 @@ SCENARIOS = [
 ]
 
 
+@pytest.mark.few(0, ci=6)
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize("matcher", ["reference", "interpreter"])
 @pytest.mark.parametrize(("query", "data", "expected"), SCENARIOS)

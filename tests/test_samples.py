@@ -28,7 +28,7 @@ def planted(case: UseCase, query: str) -> list[Any]:
 
 @pytest.mark.parametrize(("seed", "events"), [(SEED, EVENTS), (2, 300), (3, 1500), (4, 2500)])
 @pytest.mark.parametrize("name", USE_CASES)
-@pytest.mark.slow
+@pytest.mark.few(0, ci=8)
 def test_planted_matches_are_all_matches(name: str, seed: int, events: int) -> None:
     case = use_case(name, seed, events)
     streams, kb = records(case), Knowledge(case)
@@ -50,7 +50,7 @@ def answers(case: UseCase, query: str) -> list[spaseq.Match]:
 
 
 @pytest.mark.parametrize(("name", "query"), [(name, q) for name in USE_CASES for q in use_case(name).queries])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=6)
 def test_the_engine_finds_the_planted_matches(name: str, query: str) -> None:
     case = use_case(name)
     time = {e.graph.value: e.time for stream in case.streams for e in stream.events}

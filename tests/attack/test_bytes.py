@@ -294,7 +294,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
 @pytest.mark.filterwarnings("ignore:.*GPM B is never used:spaseq.errors.SpaseqWarning")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("depth", [30, 95, 150, 240, 400, 3_000])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=15)
 def test_deep_queries(shape: str, depth: int) -> None:
     """What is prepared can be registered; what cannot be read says so, with its place."""
     text = SHAPES[shape](depth)

@@ -65,7 +65,7 @@ def run(location: object) -> list[object]:
         lambda: run(spaseq.Source(f"{EX}S", io.BytesIO(b""), SourceOptions(format=LONG))),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=6)
 def test_an_error_cites_an_excerpt(call: Callable[[], object]) -> None:
     with pytest.raises(spaseq.SpaseqError) as raised:
         call()
@@ -144,7 +144,7 @@ def test_tools_cite_an_excerpt(tool: str, given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("before", [["--"], [""], ["run", ""], ["run", "q.rq", "--lateness", ""]])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=2)
 def test_the_command_line_cites_an_excerpt(before: list[str]) -> None:
     *words, last = before
     command = [sys.executable, "-m", "spaseq", *words, last + "x" * 50_000]

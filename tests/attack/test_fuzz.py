@@ -11,7 +11,7 @@ import pytest
 from . import fuzz
 
 
-@pytest.mark.few(0, ci=4)
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize("form", fuzz.ALL)
 @pytest.mark.parametrize("count", [60, pytest.param(1_000, marks=pytest.mark.long)])
 def test_mutated_bytes(form: str, count: int, tmp_path: Path) -> None:

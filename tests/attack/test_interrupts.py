@@ -17,7 +17,7 @@ def run(program: str, *arguments: object, cwd: Path | None = None) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("times", [7, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [7, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("program", ["script", "handled", "registering"])
 def test_at_random_calls(program: str, times: int) -> None:
     run(program, times)

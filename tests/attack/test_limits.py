@@ -49,7 +49,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_what_a_query_keeps(case: str) -> None:
     name, most, text, events = KEPT[case]
     matcher = case.partition(",")[0]

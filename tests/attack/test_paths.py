@@ -164,7 +164,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few(0, ci=16)
+@pytest.mark.few(0, ci=6)
 @pytest.mark.parametrize(("name", "way", "after"), CASES, indirect=["way"])
 @pytest.mark.usefixtures("way")
 def test_an_exception_at_each_call(
@@ -407,7 +407,7 @@ GREEDY: dict[str, tuple[Query, int]] = {
 
 
 @pytest.mark.parametrize("what", GREEDY)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 def test_a_query_that_takes_too_much_memory(what: str) -> None:
     """Its error says what for, how much, and what to do; the graph answers all the same."""
     ask, limit = GREEDY[what]

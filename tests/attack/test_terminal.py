@@ -106,7 +106,7 @@ def test_what_cannot_be_written_writes_nothing(form: str, bad: str) -> None:
         "retrieve -g kb.ttl --topic urn:a --expressions -",
     ],
 )
-@pytest.mark.few(0, ci=4)
+@pytest.mark.few(0, ci=2)
 def test_closed_streams(closed: str, command: str, tmp_path: Path) -> None:
     (tmp_path / "q.rq").write_text(CLI_QUERY)
     (tmp_path / "s.nq").write_text(CLI_STREAM)

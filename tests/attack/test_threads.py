@@ -98,7 +98,7 @@ def pushed_by_threads(matcher: str, threads: int, each: int) -> None:
 
 
 @pytest.mark.parametrize("matcher", MATCHERS)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 def test_threads_push_into_one_engine(matcher: str) -> None:
     pushed_by_threads(matcher, 4, 100)
 

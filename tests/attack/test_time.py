@@ -315,7 +315,7 @@ AFTER = ["AFTER MATCH SKIP PAST LAST EVENT", "AFTER MATCH SKIP TO NEXT EVENT"]
 
 @pytest.mark.parametrize("matcher", [None, "reference", "interpreter", "nfa"])
 @pytest.mark.parametrize("window", ["40 EVENTS SLIDING", "40 SECONDS SLIDING"])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 def test_what_a_bound_of_time_decides_waits_for_no_event(matcher: str | None, window: str) -> None:
     """Whatever the window counts: time decides it, by events of other partitions and by ``advance``."""
     by_skip = matcher not in ("interpreter",)

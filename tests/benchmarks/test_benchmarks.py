@@ -20,7 +20,7 @@ ON_DATA = {"gmark": "gmark", "metaqa": "metaqa", "rag": "metaqa", "sharp-paths":
 
 # rdflib's own Dataset.query uses what rdflib 7.6 deprecates.
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")
-@pytest.mark.few(0, ci=6)
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize(
     "name", [name for name in BENCHMARKS if name not in ("spark", "peers")]
 )  # tests/spark has a session; peers need the network, and have a test of their own

@@ -22,7 +22,7 @@ def test_figure(name: str) -> None:
     assert len(taken.code) == len(taken.peer) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=4)
 @pytest.mark.parametrize("name", [name for name in FIGURES if name not in _QUICK])
 def test_other_figures(name: str) -> None:
     assert measure(name, quick=True).answers > 0

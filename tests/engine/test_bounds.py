@@ -117,7 +117,7 @@ def test_what_is_said_is_whole_whenever_it_is_read(matcher: str | None, after: s
 @_ALL
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("events", [230, 310, 390])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_what_is_said_is_so_when_it_is_read(
     matcher: str | None, after: str, several: bool, events: int
 ) -> None:

@@ -54,7 +54,7 @@ def shed(clock: Callable[[], Any], *, one_by_one: bool) -> Shed:
         pytest.param(lambda n: Fraction(n, 100_000), id="fraction"),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_a_reading_that_is_no_time_does_not_end_the_bound(
     reading: Callable[[int], Any], one_by_one: bool
 ) -> None:

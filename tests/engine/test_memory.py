@@ -55,7 +55,7 @@ def answers(text: str, matcher: str) -> list[object]:
 
 @pytest.mark.parametrize("matcher", ["interpreter", "reference"])
 @pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_nothing_needed_is_forgotten(body: str, matcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = query("A ; B+ ; C", "20 SECONDS", {"B": body}, where="FILTER(BOUND(?n))").replace(
         "GPM A ON S", "GPM A ON S AT ?at AS ?graph"
@@ -68,7 +68,7 @@ def test_nothing_needed_is_forgotten(body: str, matcher: str, monkeypatch: pytes
 
 @pytest.mark.parametrize("kleene", ["B+", "B+[,]", "B"])
 @pytest.mark.parametrize("body", COMPUTING.values(), ids=COMPUTING)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=6)
 def test_nothing_that_the_kernel_needs_is_forgotten(
     body: str, kleene: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

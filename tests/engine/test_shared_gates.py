@@ -25,7 +25,7 @@ def _push(engine: spaseq.Engine, time: int, of: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("skip", ["", "AFTER MATCH SKIP PAST LAST EVENT", "AFTER MATCH SKIP TO NEXT EVENT"])
 @pytest.mark.parametrize("count", [2, 50, 130])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_each_takes_what_it_waits_for_once_whatever_others_take(count: int, skip: str) -> None:
     engine, handles = _registered(count, skip)
     _push(engine, 0, {"a": 1})

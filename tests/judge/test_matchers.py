@@ -68,7 +68,7 @@ def compared(seeds: range, operator: str | None) -> None:
         assert counts[name] >= HELD[name] * len(seeds), counts
 
 
-@pytest.mark.few(0, ci=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", TRIED)
 def test_some_queries(operator: str | None) -> None:
     compared(range(200), operator)

@@ -45,7 +45,7 @@ def test_it_is_what_each_would_get_by_itself(seed: int) -> None:
 
 @pytest.mark.filterwarnings("ignore::spaseq.SpaseqWarning")
 @pytest.mark.parametrize("sequence", _SEQUENCES)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 def test_it_is_so_for_each_condition(sequence: str) -> None:
     for number, condition in enumerate(_CONDITIONS):
         form = (

@@ -11,6 +11,7 @@ from itertools import islice, pairwise
 import pytest
 from pyoxigraph import Literal
 
+import spaseq
 from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.matching.context import Context
@@ -23,6 +24,7 @@ from spaseq.terms.dictionary import Dictionary
 from tests.matching.blocks import singly
 from tests.matching.kernel_cases import batches, by_kernel, by_reference
 from tests.matching.random_sequences import Query, pattern_of, random_sample
+from tests.streams import NS, found, letters, query
 
 #: Seeds of a test, of so many queries and their streams each: together over 2,500 cases, and 10,000 with
 #: those that only who asks for them runs.
@@ -211,6 +213,25 @@ def test_a_ring_that_went_round_many_times_has_the_right_nodes(sliding: bool) ->
         if kinds[b] == "B"
     )
     assert found == expected
+
+
+def test_events_at_the_edge_of_the_window_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events at three times fill the ring; those of the second are the window's first."""
+    monkeypatch.setattr(memory, "_NODES", 1 << 11)
+    engine = spaseq.Engine(matcher="tecs")
+    handle = engine.register(query("A : B", "9 SECONDS SLIDING", head="SELECT (1 AS ?one)"))
+    a, b = letters("a1 b1")
+    times = [0] * 750 + [1] * 750 + [10] * 1_500
+    engine.push_many(f"{NS}S", [*((a.turtle, time) for time in times), (b.turtle, 10)])
+    engine.finish()
+    assert sum(1 for _ in handle.matches()) == 2_250
+
+
+def test_runs_of_simultaneous_events_are_joined_in_the_order_of_their_starts() -> None:
+    text = query("A : (B | C) : D", "2 SECONDS SLIDING", streams=("S", "T"))
+    events = "T.a2 T.a3 T.b3 T.b4 T.a4 T.b4 S.d4 S.d5"
+    assert sorted(found(text, events, matcher="tecs")) == sorted(found(text, events, matcher="reference"))
+    assert len(found(text, events, matcher="tecs")) == 6
 
 
 def test_more_states_are_active_than_an_integer_has_bits() -> None:

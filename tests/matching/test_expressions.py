@@ -156,7 +156,7 @@ def test_programs_say_what_expressions_mean(seed: int) -> None:
         ('?a - "PT2H"^^<X#dayTimeDuration> < ?b || ?a = ?b', DURATIONS, 0.6),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_how_much_programs_know(condition: str, terms: Sequence[Term], known: float) -> None:
     """They leave little to be asked exactly, and nothing of plain numbers."""
     text = condition.replace("<M", "<http://www.w3.org/2005/xpath-functions/math")

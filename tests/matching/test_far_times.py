@@ -172,7 +172,7 @@ def test_kernels_have_the_same_ends() -> None:
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("matcher", MATCHERS)
-@pytest.mark.few(1, ci=12)
+@pytest.mark.few(1, ci=6)
 def test_some_queries(matcher: str | None, base: str) -> None:
     """A third of the sequences for each base, each in another form."""
     third = [*BASES].index(base) % 3
@@ -181,7 +181,7 @@ def test_some_queries(matcher: str | None, base: str) -> None:
     assert list(differences(texts, matcher, base)) == []
 
 
-@pytest.mark.few(0, ci=6)
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize("way", ["push", "push_many", "advance"])
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("matcher", MATCHERS)

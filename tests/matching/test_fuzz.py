@@ -71,7 +71,7 @@ def test_any_query(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 def test_any_query_of_the_whole_language(part: int) -> None:
     """As many of ``interpreter``, and 800 of the kernel, more: left joins, notNext, WITHIN, LAST with n."""
 
@@ -87,7 +87,7 @@ def test_any_query_of_the_whole_language(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 def test_any_query_of_the_kernel(part: int) -> None:
     """500 cases of the kernel more."""
 

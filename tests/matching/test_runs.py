@@ -80,7 +80,7 @@ def test_irrelevant_events_cost_nothing() -> None:
     assert context.asked == 500
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize("seq", ["A : B", "A , B", "A ; B+ ; C", "A ; !B ; C", "ALL(A, B)", "A & B"])
 def test_expired_runs_are_gone(seq: str) -> None:
     matcher, _, keys = made(seq, 20)
@@ -92,7 +92,7 @@ def test_expired_runs_are_gone(seq: str) -> None:
     assert max(waiting) <= waiting[0] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=3)
 @pytest.mark.parametrize("seq", ["A : B", "A , B+", "!C ; A ; B?", "ALL(A : B, C)", "ALL(A, B) ; !C"])
 def test_dropped_partitions_are_gone_at_once(seq: str) -> None:
     """Nothing of them waits for the garbage collector."""

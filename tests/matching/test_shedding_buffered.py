@@ -210,7 +210,7 @@ def test_what_is_too_much_at_once_is_not_walked_so_that_more_may_stay() -> None:
     assert np.mean(recalls) >= 0.35, recalls
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize("condition", ["?a * ?b < ?c", "?b < ?a && ?a + ?b < ?c / 4"])
 def test_recall_is_estimated_by_a_sample_of_what_is_shed(condition: str) -> None:
     """Rows that promise little together are worth more or less than they are each."""
@@ -284,7 +284,7 @@ def test_rows_that_came_since_it_looked_are_all_there_for_the_estimate(
     assert 0.5 * recall < lazy.shed.recall < 1
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize(("shares", "first"), [((5, 5, 1), "the last is rare"), ((1, 6, 6), "the first is")])
 @pytest.mark.parametrize("sequence", ["A : B : C", "ALL(A, B, C)"])
 def test_in_any_order_what_is_found_is_found_without_a_bound(

@@ -134,7 +134,7 @@ def test_who_is_ended_by_what_is_negated_is_let_go_of_before_the_next_look(
     assert died == dead
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(5, ci=9)
 @pytest.mark.filterwarnings("ignore:.*TUMBLING:spaseq.errors.SpaseqWarning")
 @pytest.mark.parametrize("seed", range(40))
 def test_to_let_go_of_the_dead_takes_no_match(seed: int) -> None:

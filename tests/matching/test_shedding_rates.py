@@ -52,7 +52,7 @@ def counted(of: CostModel) -> float:
 
 
 @pytest.mark.parametrize(("name", "off"), STEADY.items())
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=2)
 def test_what_events_take_is_foreseen(name: str, off: float) -> None:
     """Half of it was, so that work had no price where there was twice too much of it."""
     of = kept.sketch(name, sharp.Stream(500, 4, seed=12), 1e9)
@@ -60,7 +60,7 @@ def test_what_events_take_is_foreseen(name: str, off: float) -> None:
     assert 1 / off < of.coming / counted(of) < off
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize(("name", "off"), SHED.items())
 def test_what_they_would_take_is_foreseen_though_much_is_shed(name: str, off: float) -> None:
     """A third of it was, or a half."""

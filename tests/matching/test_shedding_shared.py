@@ -145,7 +145,7 @@ def test_with_time_enough_they_find_what_they_find_without_a_bound(matcher: str,
     assert [of[:2] for of in loose.shared] == [(4, 4)] * 4  # A and B are had once
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_they_keep_one_bound_together_and_find_nothing_false(matcher: str, one_by_one: bool) -> None:
@@ -176,7 +176,7 @@ def test_what_fails_as_a_group_is_made_is_what_is_told(monkeypatch: pytest.Monke
         run([query("A : B : C", above) for above in (510, 530)], events(40, seed=1), "nfa", 1e9)
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 def test_a_query_that_weighs_more_finds_more_of_its_matches(matcher: str) -> None:
     """C below, which most pairs lead to, or D above, which few do: what is kept is what leads to either."""
@@ -191,7 +191,7 @@ def test_a_query_that_weighs_more_finds_more_of_its_matches(matcher: str) -> Non
     assert found[1][1] > found[0][1] + 0.05
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 def test_one_that_is_over_leaves_the_bound_to_the_others(matcher: str) -> None:
     came = events(1_500, seed=4)
@@ -234,7 +234,7 @@ def test_of_memory_they_have_what_each_would_have() -> None:
         assert not own - every
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(matcher: str) -> None:
     came = events(1_500, seed=7)
@@ -248,7 +248,7 @@ def test_one_warning_says_for_all_that_shedding_begins_and_one_that_it_ends(matc
     assert sum("sheds no more" in said for said in words) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 def test_where_warnings_are_errors_no_query_ends_by_one(matcher: str) -> None:
     """It is shown where it cannot be raised: in the midst of an event, or of the end."""
@@ -265,7 +265,7 @@ def test_where_warnings_are_errors_no_query_ends_by_one(matcher: str) -> None:
     assert sum("sheds no more" in str(warning.message) for warning in shown) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 def test_one_that_was_over_before_it_was_shown_anything_lets_the_others_end(matcher: str) -> None:
     """Nobody asked it whether it is done: to the end of time the others shed, as they were told."""
@@ -329,7 +329,7 @@ def _take(engine: spaseq.Engine, handles: Sequence[spaseq.Handle], came: Sequenc
             handle.drop()
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=1)
 @_BOTH
 def test_who_sheds_no_more_for_a_while_keeps_its_memory(
     matcher: str, monkeypatch: pytest.MonkeyPatch

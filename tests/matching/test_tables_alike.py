@@ -55,7 +55,7 @@ def test_of_other_numbers(sequence: str, window: str) -> None:
         alike(tables_alike(pattern, dictionary.pin), compile_tables(pattern, dictionary.pin))
 
 
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 @pytest.mark.parametrize("part", range(4))
 def test_of_any_query(part: int) -> None:
     dictionary = Dictionary()

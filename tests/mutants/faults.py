@@ -80,7 +80,7 @@ _ALL = [
         "paths",
         ("point", "while k <= keys[i]:", "while k < keys[i]:"),
         ("Expansion.useful", ">= 0", "> 0"),
-        ("Expansion.remaining", "min(int(", "max(int("),
+        ("Expansion.remaining", "return min(", "return max("),
         ("Paths._next", "if self._left == 0:", "if self._left == 1:"),
     ),
     *_faults(

@@ -41,7 +41,7 @@ def _ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("_ways")
 @pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=10)
 def test_a_stopped_search_ends_and_leaves_the_graph_as_it_was(name: str) -> None:
     graph, fresh, search = load(ROWS), load(ROWS), SEARCHES[name]
     stop = Stop()

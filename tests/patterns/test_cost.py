@@ -165,7 +165,7 @@ def ring(size: int) -> str:
     "path",
     ["(p*)*", "(p+)+", "(p?)*", "((p*)+)*", "(p*/p*)*", "(p|p*)*", "(p?/p?)+", "(((p*)*)?)+", "(^(^p)*)*"],
 )
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_closures_of_closures_are_one(path: str, many: int) -> None:
     with spaseq.Engine() as engine:
         handle = engine.register(query(f"?s {path.replace('p', '<urn:p>')} ?v"))

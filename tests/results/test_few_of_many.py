@@ -53,7 +53,7 @@ def _one_by_one(handle: spaseq.Handle) -> list[str]:
 
 @pytest.mark.parametrize("values", ["?v", "?v, 100"])
 @pytest.mark.parametrize(("matcher", "operator"), [(None, ":"), ("nfa", ":"), (None, ";")])
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=3)
 def test_columns_say_what_matches_do(matcher: str | None, operator: str, values: str) -> None:
     texts = [_ALERT.format(operator=operator, share=i // 5, bound=2 + i % 5) for i in range(40)]
     found = []

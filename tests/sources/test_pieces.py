@@ -80,7 +80,7 @@ def _seconds(make: Callable[[int], bytes], size: int, spec: str) -> float:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_work_is_linear(case: str) -> None:
     """Eight times the text takes about eight times as long; 64 times as long if it is read anew each time."""
     make, spec = CASES[case]

@@ -298,7 +298,7 @@ PRICES = ("14.5", "7.5", "12.5", "8.5")
         ("", ["1780560000", "1780560001", "1780560002"]),
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=4)
 def test_the_command_that_is_proposed_works(here: Path, header: str, times: list[str]) -> None:
     """The key is the id: user 7 falls from 14.5 to 12.5, user 8 rises."""
     users = ("7", "8", "7")

@@ -43,6 +43,7 @@ def rows(spark: SparkSession, count: int = 8) -> DataFrame:
     return spark.createDataFrame(data, "at long, id string, v double, k string")
 
 
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize(
     "columns",
     [

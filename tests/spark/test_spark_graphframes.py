@@ -58,7 +58,7 @@ def test_the_double_is_called_as_graphframes_is(ours: type, theirs: type) -> Non
             ), name
 
 
-@few(2)
+@few(1)
 @given(triples=graphs(20), path=paths, sources=ends, targets=ends, short=st.sampled_from([0, 3]))
 def test_the_pairs_are_those_found_here(spark, triples, path, sources, targets, short) -> None:  # type: ignore[no-untyped-def]
     g, expression = asked(triples, path, sources, targets)

@@ -28,7 +28,7 @@ pytestmark = [
 
 
 def test_spark_finds_the_pairs(spark: SparkSession) -> None:
-    for number, expression in enumerate(EXPRESSIONS):
+    for number, expression in list(enumerate(EXPRESSIONS))[1::3]:
         g, _ = graph(number)
         ends = ENDS[number % len(ENDS)]
         found = shown(path_pairs(spark, g, expression, *ends))
@@ -51,7 +51,7 @@ def test_joins_find_the_pairs(spark: SparkSession, number: int) -> None:
     assert found == expected(g, EXPRESSIONS[number], *ends)
 
 
-@few(2)
+@few(1)
 @given(triples=graphs(20), path=paths, sources=ends, targets=ends)
 def test_every_way_finds_the_same(spark, triples, path, sources, targets) -> None:  # type: ignore[no-untyped-def]
     g, expression = asked(triples, path, sources, targets)

@@ -91,6 +91,7 @@ def test_batches_of_several_queries_share_a_folder(spark: SparkSession, tmp_path
     assert text_of(tmp_path, "letters-*") == sorted([LATE, BAD])
 
 
+@pytest.mark.few(0, ci=1)
 @pytest.mark.parametrize(
     ("form", "extension"), [("nquads", "nq"), ("trig", "trig"), ("messages", "messages")]
 )

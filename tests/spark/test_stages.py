@@ -150,6 +150,17 @@ def test_strict_contiguity_in_a_partition_is_broken_by_whatever_binds_its_key() 
     assert sum('"A":[{' in line for line in got) == 1  # a4 b6, and not a1 b3
 
 
+def test_a_negated_event_without_the_key_counts_in_every_partition_that_its_event_is_in() -> None:
+    """N binds no key, and X binds that of the same event."""
+    gpms = {n: f"?{n.lower()} :k ?k ." for n in "ABX"}
+    text = query("(A ; !N ; B) | X", "20 SECONDS SLIDING", gpms, partition="?k")
+    text = text.replace("?x a :x", "?x a :n")
+    events = letters("a1/k n2/k b3/k a4/l n5/l b6/l a7/m n8/m b9/m")
+    got = Cluster(buckets=3).run(text, events)
+    assert comparable(got) == comparable(pushed(text, events))
+    assert len(got) == 3  # of X alone
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -235,6 +246,21 @@ def test_a_match_that_waited_for_the_end_is_told_once() -> None:
     ends = sorted(json.loads(line)["end"] for line in found)
     assert ends.count(2) == 1
     assert 9 in ends
+
+
+def test_events_before_the_end_of_the_streams_are_late() -> None:
+    text = query("A ; B", "10 SECONDS SLIDING")
+    cluster = Cluster(buckets=1)
+    job, _ = cluster.made(text, letters("a1"))
+    bucket = Bucket(job)
+    late = []
+    for events in ("a1 a9", "b5 b10"):
+        for piece in cluster.pieces(text, letters(events)):
+            late += bucket.add(piece.data, BEGINNING)
+        found = list(bucket.close())
+        bucket = Bucket.from_state(bucket.state(), job)
+    assert [letter.reason for letter in late] == ["late: its time 5 is before the watermark, 10"]
+    assert len(found) == 2
 
 
 def test_a_query_that_is_over_keeps_nothing() -> None:

@@ -125,7 +125,7 @@ def test_what_is_found_under_a_bound_is_found_without(cold: bool) -> None:
 
 @pytest.mark.parametrize("text", [TEXT, *BY_KERNEL])
 @pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
     events = stream()
     answers = run(BucketBound(1.0, 1 << 30, WorkClock()), events, cold=cold, text=text)
@@ -135,7 +135,7 @@ def test_a_wide_bound_changes_nothing(cold: bool, text: str) -> None:
 
 @pytest.mark.parametrize("text", BY_KERNEL)
 @pytest.mark.parametrize("cold", [False, True])
-@pytest.mark.slow
+@pytest.mark.few(0, ci=2)
 def test_what_stays_with_the_kernel_keeps_a_bound(cold: bool, text: str) -> None:
     assert under_bound(normalise(parse(text))).name == "nfa"
     events = stream()

@@ -79,7 +79,7 @@ def test_the_cases_are_not_trivial() -> None:
     assert len(seen) == 5
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=5)
 @pytest.mark.parametrize("seed", range(30))
 def test_long_streams(seed: int) -> None:
     rng = random.Random(1_000 + seed)

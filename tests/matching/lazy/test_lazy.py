@@ -64,10 +64,10 @@ def check(sample: Sample) -> None:
         pytest.fail(f"{wrong(least)}\n{least}")
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("part", PARTS)
 def test_any_query_that_fits(part: int) -> None:
-    """1,000 cases in CI."""
+    """Random queries, each on several streams."""
 
     @unshrunk
     @given(seeds)
@@ -82,7 +82,7 @@ def test_any_query_that_fits(part: int) -> None:
 
 @pytest.mark.parametrize("matcher", ["lazy", "tree"])
 def test_vectors(shared: Callable[[str], Path], matcher: str) -> None:
-    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"]
+    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"][::4]
     held, alls, wrong = 0, 0, []
     for case in vectors:
         with warnings.catch_warnings():
@@ -96,5 +96,5 @@ def test_vectors(shared: Callable[[str], Path], matcher: str) -> None:
         if run(case, matcher) != expected:
             wrong.append(case["seed"])
     assert wrong == []
-    assert held > 500
-    assert alls > 50
+    assert held > 120
+    assert alls > 10

@@ -230,7 +230,7 @@ def test_memory_is_used_again(seq: str, partition: str) -> None:
     assert len(m.found) <= 1 << 14
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, ci=4)
 @pytest.mark.parametrize("seed", range(8))
 def test_long_streams(seed: int) -> None:
     """So long that the buffers turn round and expire."""

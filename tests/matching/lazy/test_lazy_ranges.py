@@ -193,7 +193,7 @@ def test_sums_of_hard_numbers(seed: int) -> None:
         check(with_values(random_sample(rng, query, 7), rng, values))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(2, ci=5)
 @pytest.mark.parametrize("sequence", ["A : B : C", "A : !B : C", "A : B{1,2}[:] : C"])
 @pytest.mark.parametrize("seed", range(4))
 def test_long_windows(sequence: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def count_looks(query: str, kinds: str, size: int, window: int, tree: bool) -> t
         {"B": "?b = ?a + 1", "C": "?c - ?b = 1"},
     ],
 )
-@pytest.mark.few(1)
+@pytest.mark.few(1, ci=8)
 def test_what_cannot_match_is_not_looked_at(tree: bool, kinds: str, filters: dict[str, str]) -> None:
     """Neither in the buffers nor among what waits: an event is looked at once, and then few others."""
     looked, matches = count_looks(text("A : B : C", filters), kinds, 1_500, 200, tree)

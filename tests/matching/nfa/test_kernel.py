@@ -30,7 +30,7 @@ from tests.matching.random_sequences import Sample, random_query, random_sample
 from tests.matching.test_vectors import run
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(3, ci=5)
 @pytest.mark.parametrize("seed", range(12))
 def test_long_streams(seed: int) -> None:
     """So long that the memory is swept and grows."""
@@ -51,7 +51,7 @@ def _busiest(sample: Sample, length: int) -> int:
 
 
 def test_vectors(shared: Callable[[str], Path]) -> None:
-    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"]
+    vectors = json.loads((shared("seq-vectors") / "vectors-2.json").read_text())["cases"][::4]
     held, wrong = 0, []
     for case in vectors:
         with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def test_vectors(shared: Callable[[str], Path]) -> None:
         if run(case, "nfa") != expected:
             wrong.append(case["seed"])
     assert wrong == []
-    assert held > 1_900
+    assert held > 475
 
 
 # --- what it costs --------------------------------------------------------------------------------

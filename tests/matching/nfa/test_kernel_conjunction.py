@@ -24,7 +24,7 @@ SEQUENCES = (
 )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(3, ci=6)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_long_streams(sequence: str, seed: int) -> None:

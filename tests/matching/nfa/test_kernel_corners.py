@@ -180,7 +180,7 @@ def _several(rng: random.Random, gpm: str, keys: Sequence[str], lack: float) -> 
     return tuple(found)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(3, ci=5)
 @pytest.mark.parametrize(
     ("seq", "filtered"),
     [("A ; B", "?b > ?a"), ("A ; B", "?b >= ?a"), ("A : B", "?b < ?a"), ("A , B", "?b > ?a"), ("A ; B", "")],

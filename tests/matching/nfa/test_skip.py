@@ -71,6 +71,17 @@ def test_preferred(stream: str, sequence: str, skip: str, expected: list[str]) -
     assert found(query(sequence, tail=skip), stream) == expected
 
 
+def test_a_simultaneous_event_of_the_same_stream_comes_between() -> None:
+    assert found(query("B , A", streams=("S", "T"), tail=PAST), "T.b1 T.x1 T.a1") == []
+    assert found(query("B , A", streams=("S", "T"), tail=PAST), "T.b1 S.x1 T.a1") == ["T.b1T.a1"]
+
+
+def test_a_run_does_not_end_where_the_filter_of_where_is_false() -> None:
+    """It is false for a1, and for a2 until b4."""
+    text = query("A : B+[:]", tail=PAST, where="FILTER(?bv <= ?av)")
+    assert found(text, "a1=1 a2=9 b3=12 b4=2") == ["a2b3b4"]
+
+
 @pytest.mark.parametrize("matcher", ["nfa", "reference"])
 @pytest.mark.parametrize(("sequence", "rows"), [("(B{2}[,]) | (B , B)", 2), ("(B , B) | (B{2}[,])", 1)])
 def test_of_two_derivations_of_a_match_the_preferred_one_has_the_solutions(
