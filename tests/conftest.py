@@ -68,7 +68,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Let Python handle Ctrl-C in each test: PySpark leaves its own handler, under which no turn defers it."""
+    """Let Python handle Ctrl-C in each test. PySpark leaves its own handler, which no turn defers."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -24,7 +24,7 @@ from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
-    from spaseq.engine.durable.state import State
+    from spaseq.engine.durable.state import EngineState
 
 
 #: Terms are swept only after this many new ones. (A push waits while this many are forgotten.)
@@ -78,7 +78,7 @@ class Core:
         # How many events callbacks have pushed since the engine was last idle.
         self._queued = 0
         self.turn.catch_up = self.catch_up
-        self.state: State | None = None
+        self.state: EngineState | None = None
         self.is_working = self.is_taking = self.is_closed = self.is_closing = False
 
     # --- one turn -----------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class Core:
         self.check_open()
         self.do(partial(self._commit, self.state, outputs))
 
-    def _commit(self, state: State, outputs: Mapping[str, IO[Any]]) -> None:
+    def _commit(self, state: EngineState, outputs: Mapping[str, IO[Any]]) -> None:
         """Deliver matches that an interrupt has left, and commit."""
         with self.turn.deferral.held():
             if self.dispatcher.is_behind:

@@ -28,8 +28,8 @@ from spaseq.engine.arguments import (
 from spaseq.engine.core import Core
 from spaseq.engine.handle import Handle
 from spaseq.engine.pushing import Pushing
-from spaseq.engine.reading import Reading, Source, Steps, WallClock
-from spaseq.engine.registry import Bounds, Registry
+from spaseq.engine.reading import Source, SourceReading, Steps, WallClock
+from spaseq.engine.registry import EngineBounds, Registry
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError
 from spaseq.events import Clock, EventBatch
@@ -109,7 +109,7 @@ class Engine:
         duration_given("lateness", lateness)
         if max_ahead is not None:
             duration_given("max_ahead", max_ahead)
-        self._bounds = Bounds(latency, memory, policy, clock)
+        self._bounds = EngineBounds(latency, memory, policy, clock)
         idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
             raise EngineError("wall_clock moves the time of idle streams on: say idle=, too")
@@ -120,7 +120,9 @@ class Engine:
         self._registry = Registry(core, self._kb, matcher)
         self._streams = Streams(core)
         self._pushing = Pushing(core, max_ahead)
-        self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
+        self._reading = SourceReading(
+            core, idle, None if wall_clock is None else WallClock(wall_clock, lateness)
+        )
         if shapes is not None:
             # Imported here, because pyshacl takes a while to load.
             from spaseq.patterns.shapes import Shapes

@@ -213,7 +213,7 @@ class Steps(Iterator[None]):
             state.positions[self._core.dictionary.term(stream).value].goes_on(batch, place)
 
 
-class Reading:
+class SourceReading:
     """Reads sources into an engine. ``idle`` and ``wall_clock`` as for an ``Engine``."""
 
     def __init__(self, core: Core, idle: timedelta | None, wall_clock: WallClock | None) -> None:
@@ -358,7 +358,7 @@ def in_turn(
 ) -> Generator[Step, None, None]:
     """Yield batches of several sources, always from the source with the oldest newest event.
 
-    Sources are keyed by their stream; each ends with a ``None``. Reading waits for the source it needs.
+    Sources are keyed by their stream; each ends with a ``None``. SourceReading waits for the source it needs.
     ``newest``: the times of events that were read before.
     """
     newest = dict.fromkeys(sources, BEGINNING) if newest is None else newest
@@ -372,7 +372,7 @@ def in_turn(
         yield stream, batch
 
 
-class _Reader:
+class _ReaderThread:
     """A source read by a thread of its own, a few batches ahead."""
 
     def __init__(self, source: Iterator[EventBatch]) -> None:
@@ -438,7 +438,7 @@ def with_idle(
     Then ``(stream, IDLE)`` is yielded, with ``beats`` again and again; its next batch ends that.
     """
     limit = idle.total_seconds()
-    readers = {stream: _Reader(source) for stream, source in sources.items()}
+    readers = {stream: _ReaderThread(source) for stream, source in sources.items()}
     newest = dict.fromkeys(sources, BEGINNING)
     resting: set[int] = set()
     try:

@@ -25,14 +25,14 @@ from spaseq.results.match import Match
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Changed
-    from spaseq.engine.durable.state import State
+    from spaseq.engine.durable.state import EngineState
 
 
 #: Called with every match.
 OnMatch = Callable[[Match], None]
 
 
-class Bounds:
+class EngineBounds:
     """The bounds of an engine's queries, beyond which partial matches are shed; see ``Engine``."""
 
     def __init__(
@@ -78,20 +78,22 @@ class Registry:
         # The queries that make a stream under a bound.
         self._makers: list[Pipeline] = []
 
-    def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> State:
+    def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> EngineState:
         """Go on with the state in a file.
 
         Raises ``EngineError`` for a file that is not a state, or in use, and for an invalid ``every``.
         """
         # Imported here, because compiled code takes a while to load.
         from spaseq.engine.durable.horizon import every_given
-        from spaseq.engine.durable.replay import Settings
-        from spaseq.engine.durable.state import State
+        from spaseq.engine.durable.replay import StateSettings
+        from spaseq.engine.durable.state import EngineState
 
         core = self._core
         core.turn.used = True  # an open file must not be used after a fork
-        settings = Settings(str(lateness), self._matcher or "")
-        state = State(path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary)
+        settings = StateSettings(str(lateness), self._matcher or "")
+        state = EngineState(
+            path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary
+        )
         try:
             with core.turn.deferral, core.turn.lock:
                 state.open(

@@ -244,7 +244,7 @@ BLOCK: Final = 2_048
 
 
 @dataclass(slots=True)
-class Kept:
+class JournalEntry:
     """An entry in the file, or about to be written.
 
     ``reach``: the latest times of its events. ``begun``: the state of the orders before it. ``graphs``: the
@@ -265,8 +265,8 @@ class Kept:
 
 
 @dataclass(slots=True)
-class _Entry:
-    kept: Kept
+class _OpenEntry:
+    kept: JournalEntry
     orders: Orders = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
 
@@ -285,17 +285,17 @@ class Journal:
 
         ``mixes``: whether derived events may come between simultaneous events.
         """
-        self.kept: deque[Kept] = deque()
+        self.kept: deque[JournalEntry] = deque()
         self._dictionary = dictionary
         self._orders, self._joins, self._mixes = orders, joins, mixes
-        self._whole: list[_Entry] = []
-        self._open = _Entry(Kept(0))
+        self._whole: list[_OpenEntry] = []
+        self._open = _OpenEntry(JournalEntry(0))
         self._is_written = self._is_moved = True
 
-    def known(self, kept: Kept) -> None:
+    def known(self, kept: JournalEntry) -> None:
         """Add an entry that is in the file."""
         self.kept.append(kept)
-        self._open = _Entry(Kept(kept.seq + 1))
+        self._open = _OpenEntry(JournalEntry(kept.seq + 1))
 
     @property
     def seq(self) -> int:
@@ -303,7 +303,7 @@ class Journal:
         return self._open.kept.seq
 
     @property
-    def unfinished(self) -> Kept:
+    def unfinished(self) -> JournalEntry:
         """The content so far of the incomplete entry."""
         return self._open.kept
 
@@ -386,7 +386,7 @@ class Journal:
         if self._open.happenings:
             self._whole.append(self._open)
             self.kept.append(self._open.kept)
-            self._open = _Entry(Kept(self._open.kept.seq + 1))
+            self._open = _OpenEntry(JournalEntry(self._open.kept.seq + 1))
 
     @property
     def events(self) -> int:

@@ -21,7 +21,7 @@ from spaseq.engine.durable.journal import (
     Happening,
     Held,
     Journal,
-    Kept,
+    JournalEntry,
     Moved,
     Orders,
     Promised,
@@ -29,7 +29,7 @@ from spaseq.engine.durable.journal import (
     decode,
     orders_of,
 )
-from spaseq.engine.durable.store import Query, Store
+from spaseq.engine.durable.store import Store, StoredQuery
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.stats import Stats
@@ -47,11 +47,11 @@ from spaseq.why.diagnosis import GpmStats
 Add = Callable[[syntax.Query, int | None], Handle]
 
 #: Called with a restored handle: its query, and its rank in the engine, if it has one of its own.
-Added = Callable[[Query, Handle, int | None], None]
+Added = Callable[[StoredQuery, Handle, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StateSettings:
     """The settings of an engine that must be the same each time, as text."""
 
     lateness: str
@@ -119,7 +119,7 @@ class Replay:
             if mark is not None and self._is_warming:
                 self._resume(mark["orders"])
             if mark is not None and not entries:
-                self._journal.known(Kept(mark["seq"]))
+                self._journal.known(JournalEntry(mark["seq"]))
                 self._journal.kept.clear()
         finally:
             self._dispatcher.is_replayed = False
@@ -142,7 +142,7 @@ class Replay:
 
     def _redo(self, seq: int) -> None:
         """Repeat the happenings of an entry."""
-        kept = Kept(seq, begun=self._orders(seq))
+        kept = JournalEntry(seq, begun=self._orders(seq))
         with self._naming(seq):
             happenings = decode(self._store.entry(seq), self._dictionary)
         for what in happenings:
@@ -173,7 +173,7 @@ class Replay:
             case Changed():
                 self._change(what)
 
-    def _register(self, query: Query, prepared: syntax.Query | None = None) -> None:
+    def _register(self, query: StoredQuery, prepared: syntax.Query | None = None) -> None:
         base = self._bases.get(query.number) if self._is_warming else None
         prepared = prepared or self._prepared(query)
         tumbling = prepared.window.kind is WindowKind.TUMBLING
@@ -190,7 +190,7 @@ class Replay:
             handle.end(_stats(base), base["error"])
             handle.recount(query.given, 0)
 
-    def _prepared(self, query: Query) -> syntax.Query:
+    def _prepared(self, query: StoredQuery) -> syntax.Query:
         try:
             return checked(query.text, f"query {query.name} of {self._store.path}", UNLIMITED)
         except QueryError as error:

@@ -11,8 +11,8 @@ import numpy as np
 from spaseq.alone import Single
 from spaseq.engine.pipelines.jobs import Jobs
 from spaseq.engine.pipelines.routes import Routes
-from spaseq.engine.pipelines.stream_set import Job, Registered, StreamSet
-from spaseq.engine.rejects import Kind, Rejects
+from spaseq.engine.pipelines.stream_set import Job, RegisteredQuery, StreamSet
+from spaseq.engine.rejects import DeadLetterKind, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.limits import Limits
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Dispatcher(Routes):
-    """Registered queries, and how far their streams have come.
+    """RegisteredQuery queries, and how far their streams have come.
 
     Queries that read the same streams share an order and an index: a ``StreamSet``. An exception in a query
     ends that query only (in an order, the queries that share it). Exceptions of callbacks are collected by
@@ -103,7 +103,7 @@ class Dispatcher(Routes):
                 self.enter(stream, batch.take(np.arange(begin, index)))
             event = batch.take(np.array([index])).renumber(self._arrivals[stream])
             self._arrivals[stream] += 1
-            self._rejects.refuse(event, 0, problem, Kind.NONCONFORMING)
+            self._rejects.refuse(event, 0, problem, DeadLetterKind.NONCONFORMING)
             begin = index + 1
         if begin < len(batch):
             self.enter(stream, batch.take(np.arange(begin, len(batch))) if begin else batch)
@@ -288,11 +288,11 @@ class Dispatcher(Routes):
             if jobs.queue:
                 jobs.work()
 
-    def _is_alone(self, query: Registered) -> bool:
+    def _is_alone(self, query: RegisteredQuery) -> bool:
         """Return whether a query's order is the only one of its streams."""
         return len(self._stream_sets.get(query.stream_set.streams, ())) == 1
 
-    def _pass_on(self, query: Registered, output: int) -> None:
+    def _pass_on(self, query: RegisteredQuery, output: int) -> None:
         """Pass the events of REGISTER STREAM to the queries that read that stream."""
         derived = query.pipeline.answers.derived()
         if derived is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from spaseq.alone import Single
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.stream_set import Job, Registered
+from spaseq.engine.pipelines.stream_set import Job, RegisteredQuery
 from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within
@@ -42,8 +42,8 @@ class Jobs:
         dictionary: Dictionary,
         sharing: Sharing,
         turn: Turn,
-        is_alone: Callable[[Registered], bool],
-        pass_on: Callable[[Registered, int], None],
+        is_alone: Callable[[RegisteredQuery], bool],
+        pass_on: Callable[[RegisteredQuery, int], None],
     ) -> None:
         """``is_alone``: whether a query's order is the only one of its streams; only such a query may wait.
 
@@ -53,13 +53,13 @@ class Jobs:
         self._is_alone = is_alone
         self._pass_on = pass_on
         #: The jobs of each query, in order; the query that has waited longest is first.
-        self.queue: dict[Registered, list[Job]] = {}
+        self.queue: dict[RegisteredQuery, list[Job]] = {}
         # The queries of these with new jobs since they were last found to wait.
-        self._fresh: dict[Registered, None] = {}
+        self._fresh: dict[RegisteredQuery, None] = {}
         # Queries that have begun since jobs were last run.
-        self._begun: dict[Registered, None] = {}
+        self._begun: dict[RegisteredQuery, None] = {}
         # Queries with matches that their callbacks may not have been given.
-        self._unfinished: set[Registered] = set()
+        self._unfinished: set[RegisteredQuery] = set()
         self.is_asked = True
         #: The queries that have failed since ``failed`` was last asked.
         self.failures: list[Handle | Subscribers] = []
@@ -87,7 +87,7 @@ class Jobs:
             self.queue.setdefault(query, []).append(job)
             self._fresh[query] = None
 
-    def renumber(self, queries: Iterable[Registered], by: int) -> None:
+    def renumber(self, queries: Iterable[RegisteredQuery], by: int) -> None:
         """Add to the positions of jobs that an interrupt has left: their queries change the stream set."""
         for query in queries:
             for job in self.queue.get(query, ()):
@@ -107,7 +107,7 @@ class Jobs:
                 break
         self._sharing.forget()  # queries may not run again soon, and would keep a whole batch
 
-    def _prepare(self, begun: Iterable[Registered]) -> None:
+    def _prepare(self, begun: Iterable[RegisteredQuery]) -> None:
         """Prepare the queries that begin with these events; an error in one ends it.
 
         Preparing them one after the other takes half of the time of preparing each before its first events.
@@ -124,7 +124,7 @@ class Jobs:
                 self.fail([query], error)
             before = batch
 
-    def _due(self) -> Sequence[Registered]:
+    def _due(self) -> Sequence[RegisteredQuery]:
         """Return the queries with jobs that must be run now."""
         queue = self.queue
         if self.is_asked:
@@ -143,12 +143,12 @@ class Jobs:
                         left -= _size(waiting)
         return sorted(due, key=_rank) if len(due) > 1 else due
 
-    def _may_wait(self, query: Registered) -> bool:
+    def _may_wait(self, query: RegisteredQuery) -> bool:
         """Return whether a query's jobs may wait until its matches are read."""
         # If there are several orders of the same streams, one may be merged into the other.
         return query.is_sparse and self._is_alone(query) and _size(self.queue[query]) < ENOUGH
 
-    def _make(self, query: Registered, joined: dict[tuple[int, ...], EventBatch]) -> None:
+    def _make(self, query: RegisteredQuery, joined: dict[tuple[int, ...], EventBatch]) -> None:
         """Run the jobs of a query. ``joined``: joined batches, by the batches they are made of."""
         waiting = self.queue[query]
         if query in self._unfinished:
@@ -167,7 +167,7 @@ class Jobs:
         self._fresh.pop(query, None)
         del self.queue[query]
 
-    def begin(self, query: Registered, batch: EventBatch) -> None:
+    def begin(self, query: RegisteredQuery, batch: EventBatch) -> None:
         """Begin a query with its first event."""
         try:
             query.pipeline.begin(batch)
@@ -175,7 +175,7 @@ class Jobs:
         except Exception as error:  # the window's start is out of range
             self.fail([query], error)
 
-    def _leave(self, query: Registered) -> None:
+    def _leave(self, query: RegisteredQuery) -> None:
         """Leave a query's matches to the next jobs: an interrupt was noted."""
         self._unfinished.add(query)
         self.queue.setdefault(query, [])
@@ -218,7 +218,7 @@ class Jobs:
         elif stream_set.waiting:
             stream_set.waiting.pop(query, None)
 
-    def _take(self, query: Registered, batch: EventBatch, position: int) -> None:
+    def _take(self, query: RegisteredQuery, batch: EventBatch, position: int) -> None:
         """Process a single event, which mostly completes nothing."""
         handle, pipeline = query.handle, query.pipeline
         if handle.is_over:
@@ -258,7 +258,7 @@ class Jobs:
 
     def _find(
         self,
-        query: Registered,
+        query: RegisteredQuery,
         matches: Iterator[MatchBatch],
         *,
         after_all: bool = False,
@@ -275,7 +275,7 @@ class Jobs:
             if handle.error is not before:
                 self.failures.append(handle)
 
-    def fail(self, queries: Iterable[Registered], error: BaseException) -> None:
+    def fail(self, queries: Iterable[RegisteredQuery], error: BaseException) -> None:
         """End queries because of an exception during an event."""
         for query in queries:
             query.handle.fail(error)
@@ -283,7 +283,7 @@ class Jobs:
         # Solutions for the current batch may be incomplete.
         self._sharing.forget()
 
-    def close(self, query: Registered) -> None:
+    def close(self, query: RegisteredQuery) -> None:
         """End a query's last window."""
         if query.is_closed:
             return
@@ -311,7 +311,7 @@ def _group_of(jobs: Sequence[Job]) -> MemberGroup | None:
     return group
 
 
-def _rank(query: Registered) -> int:
+def _rank(query: RegisteredQuery) -> int:
     return query.rank
 
 
@@ -319,7 +319,7 @@ def _size(jobs: list[Job]) -> int:
     return sum(len(job.batch) for job in jobs if job.batch is not None)
 
 
-def _joined(query: Registered, jobs: list[Job], known: dict[tuple[int, ...], EventBatch]) -> Job:
+def _joined(query: RegisteredQuery, jobs: list[Job], known: dict[tuple[int, ...], EventBatch]) -> Job:
     """Return several jobs as one."""
     left = [job for job in jobs if job.batch is not None]
     if len(left) < 2:

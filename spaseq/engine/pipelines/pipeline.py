@@ -12,7 +12,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound, Shed
 from spaseq.engine.pipelines.answers import Answers
 from spaseq.engine.pipelines.patterns import Patterns
-from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
+from spaseq.engine.pipelines.stats import Observation, Shedder, Stats, StreamPosition
 from spaseq.engine.undelivered import Unread
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch
@@ -268,7 +268,7 @@ class Pipeline:
         is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         return member if is_plain and self.beginning is not None and self.output is None else None
 
-    def sit(self, place: Place, sample: Sample) -> None:
+    def sit(self, place: StreamPosition, sample: Sample) -> None:
         """From now on take only the events that concern it; ``place`` counts, and fills the ``sample``."""
         self.observation.sit(place, sample)
 

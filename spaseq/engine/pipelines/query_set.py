@@ -18,7 +18,7 @@ from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
-from spaseq.engine.pipelines.subscription import Row, Subscription
+from spaseq.engine.pipelines.subscription import ConstantsRow, Subscription
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.language.syntax import Ask, Emit
 from spaseq.limits import Limits
@@ -48,7 +48,7 @@ _AT_ONCE: Final = MOST
 _EACH: Final = 1 << 8
 
 
-class Tally:
+class RowCounts:
     """The counts of each row: relevant events, and for each GPM the events it matched and its solutions."""
 
     def __init__(self, gpms: Sequence[str], rows: int) -> None:
@@ -107,7 +107,7 @@ def _distinct(numbers: Ids) -> Ids:
 class _Answers:
     """A GPM's solutions for every row of the table, which are counted."""
 
-    def __init__(self, gpm: TableGpm, name: str, tally: Tally) -> None:
+    def __init__(self, gpm: TableGpm, name: str, tally: RowCounts) -> None:
         self._gpm = gpm
         self._name = name
         self._tally = tally
@@ -139,7 +139,7 @@ class _TablePatterns(Patterns):
         *,
         made: QueryTemplate,
         table: Parameters,
-        tally: Tally,
+        tally: RowCounts,
     ) -> None:
         self._template, self._table, self._tally = made, table, tally
         super().__init__(pattern, stats, dictionary, kb, sharing)
@@ -209,7 +209,7 @@ class QuerySet:
     ) -> None:
         query = subscriptions[0].query
         self._template: QueryTemplate | None = template(query, [*varying]) if varying else None
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, ConstantsRow] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
         #: The rows with queries that may have to enumerate their matches themselves.
         self.behind: set[int] = set()
@@ -227,7 +227,7 @@ class QuerySet:
             rows = [[] for _ in range(len(self._table))]
             for subscription, number in zip(subscriptions, self._table.of_queries, strict=True):
                 rows[number].append(subscription)
-        self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
+        self._tally = RowCounts([gpm.name for gpm in query.gpms], len(rows))
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
         make_patterns: Callable[..., Patterns] = Patterns
@@ -255,7 +255,7 @@ class QuerySet:
         self.is_plain &= query.skip is None or query.skip.gpm is None
         named = range(len(rows)) if made is None else self._table.rows.tolist()
         for number, (name, some) in enumerate(zip(named, rows, strict=True)):
-            row = self._rows[name] = Row(name, number, some)
+            row = self._rows[name] = ConstantsRow(name, number, some)
             for subscription in some:
                 subscription.sit(self, row)
 
@@ -267,7 +267,7 @@ class QuerySet:
         for row in self._rows.values():
             yield from row.subscriptions
 
-    def remove(self, row: Row, subscription: Subscription) -> None:
+    def remove(self, row: ConstantsRow, subscription: Subscription) -> None:
         """Remove a query, which needs no more matches."""
         row.subscriptions.remove(subscription)
         self._live -= 1
@@ -375,7 +375,7 @@ class QuerySet:
         """Return a stream's rank in the order of IRIs."""
         return self.pipeline.context.rank(stream)
 
-    def counted(self, row: Row, stats: Stats) -> None:
+    def counted(self, row: ConstantsRow, stats: Stats) -> None:
         """Bring a query's own counts up to date."""
         stats.shared_with = self._live - 1
         if self._template is None:

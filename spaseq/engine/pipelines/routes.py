@@ -10,7 +10,7 @@ from typing import Final
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.stream_set import Registered, StreamSet
+from spaseq.engine.pipelines.stream_set import RegisteredQuery, StreamSet
 from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
@@ -37,7 +37,7 @@ class Routes:
         limits: Limits,
         lateness: timedelta = timedelta(0),
     ) -> None:
-        self.queries: list[Registered] = []
+        self.queries: list[RegisteredQuery] = []
         #: Whether events are being replayed: nothing is reported.
         self.is_replayed = False
         self._dictionary = dictionary
@@ -50,12 +50,12 @@ class Routes:
         self._arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
         # By form, the newest query that others may join.
-        self._by_form: dict[tuple[object, ...], Registered] = {}
+        self._by_form: dict[tuple[object, ...], RegisteredQuery] = {}
         self._elements = Elements()
         # By streams, their stream sets; the last one is the one that new queries may join.
         self._stream_sets: dict[frozenset[int], list[StreamSet]] = {}
         self._readers: dict[int, list[StreamSet]] = {}
-        self._makers: dict[int, list[Registered]] = {}
+        self._makers: dict[int, list[RegisteredQuery]] = {}
         # Stream sets to look at when events or time advance.
         self._stirred: dict[StreamSet, None] = {}
         self._closing = False
@@ -158,7 +158,7 @@ class Routes:
         """
         if len(self.queries) >= self._worth_pruning:
             self.prune()
-        query = Registered(pipeline, handle, self._dictionary, self._registered)
+        query = RegisteredQuery(pipeline, handle, self._dictionary, self._registered)
         if query.output is not None:
             self._check_loop(query, query.output)
         self._registered += 1
@@ -175,7 +175,7 @@ class Routes:
                 for stream_set in self.stream_sets:
                     stream_set.layer = self._layer(stream_set)
 
-    def _place(self, query: Registered) -> StreamSet:
+    def _place(self, query: RegisteredQuery) -> StreamSet:
         """Return the stream set of a new query, shared with queries that have seen no event either."""
         alike = self._stream_sets.setdefault(frozenset(query.streams), [])
         if not alike or not alike[-1].is_fresh:
@@ -205,11 +205,11 @@ class Routes:
         makers = {stream: [q for q in of if not q.handle.is_over] for stream, of in self._makers.items()}
         self._makers = {stream: of for stream, of in makers.items() if of}
 
-    def _made_by(self, stream: int) -> list[Registered]:
+    def _made_by(self, stream: int) -> list[RegisteredQuery]:
         """Return the queries that make a stream by REGISTER STREAM."""
         return [q for q in self._makers.get(stream, ()) if not q.handle.is_over]
 
-    def _check_loop(self, query: Registered, output: int) -> None:
+    def _check_loop(self, query: RegisteredQuery, output: int) -> None:
         """Raise EngineError if the query would read its own output."""
         seen: set[int] = set()
         asked = list(query.streams)

@@ -39,7 +39,7 @@ class Job:
 
     def __init__(
         self,
-        query: Registered,
+        query: RegisteredQuery,
         batch: EventBatch | None,
         position: int,
         before: Sequence[tuple[int, EventBatch]] = (),
@@ -59,7 +59,7 @@ class StreamSet:
         """``streams`` as for ``Reordering``; ``elements`` are the engine's."""
         self.order = Reordering(streams, lateness)
         self.streams = frozenset(streams)
-        self.members: list[Registered] = []
+        self.members: list[RegisteredQuery] = []
         self.position = 0
         #: How many events it had released in the last engine that this one has not seen.
         self.before = 0
@@ -67,10 +67,10 @@ class StreamSet:
         self.counts: Counter[int] = Counter()
         self.is_fresh = True
         self.layer = 0
-        self.waiting: dict[Registered, None] = {}
-        self._attending: dict[Registered, None] = {}
-        self._new: list[Registered] = []
-        self._begun: list[tuple[Registered, EventBatch]] = []
+        self.waiting: dict[RegisteredQuery, None] = {}
+        self._attending: dict[RegisteredQuery, None] = {}
+        self._new: list[RegisteredQuery] = []
+        self._begun: list[tuple[RegisteredQuery, EventBatch]] = []
         # Queries that join together share a sample as long as one of them needs it. A query with a sample of
         # its own, or without one, does not keep the others' events.
         self._sample: Callable[[], Sample | None] = _nothing
@@ -79,7 +79,7 @@ class StreamSet:
         self._is_sampled = False
         # The last event and, before it, the last event of an earlier time, with their positions.
         self.passed: tuple[tuple[int, EventBatch], ...] = ()
-        self._index: ByStream[Registered] = ByStream(streams)
+        self._index: ByStream[RegisteredQuery] = ByStream(streams)
         self._over = 0
         self._elements = elements
         self._kin = Kin()
@@ -94,11 +94,11 @@ class StreamSet:
         return self._over < len(self.members)
 
     @property
-    def live(self) -> list[Registered]:
+    def live(self) -> list[RegisteredQuery]:
         """The queries that are not over."""
         return [query for query in self.members if not query.handle.is_over]
 
-    def join(self, query: Registered) -> None:
+    def join(self, query: RegisteredQuery) -> None:
         """Add a query, which sees the events from now on."""
         sample = self._sample()
         if sample is None:
@@ -111,12 +111,12 @@ class StreamSet:
         if query.output is not None:
             self.waiting[query] = None  # its progress matters to the readers of its stream
 
-    def _enter(self, query: Registered) -> None:
+    def _enter(self, query: RegisteredQuery) -> None:
         self.members.append(query)
         self._over += query.is_over
         self.looks_back |= query.asks_for_last
 
-    def _put(self, query: Registered) -> None:
+    def _put(self, query: RegisteredQuery) -> None:
         """Put a query into the index of events that concern it."""
         query.gather()
         if query.is_over:
@@ -131,7 +131,7 @@ class StreamSet:
         """Note that one of the queries is over."""
         self._over += 1
 
-    def attend(self, query: Registered) -> None:
+    def attend(self, query: RegisteredQuery) -> None:
         """Let every event from now on concern a query."""
         self._attending[query] = None
 
@@ -203,7 +203,7 @@ class StreamSet:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
             wanted: dict[bytes, Ids] = {}
-            given: list[tuple[Registered, bytes | None, list[EventBatch]]] = []
+            given: list[tuple[RegisteredQuery, bytes | None, list[EventBatch]]] = []
             earlier: Ids | None = None
             for query in self._concerned(batch) if few is None else few:
                 some = None if few is None or not query.pipeline.is_sparse else few[query]
@@ -238,7 +238,7 @@ class StreamSet:
             return False
         return self.order.is_next(clock, time)
 
-    def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
+    def concerned(self, stream: int, terms: Sequence[int]) -> list[RegisteredQuery]:
         """Return the queries that a single event may concern, possibly some that are over, in any order."""
         if len(self._attending) == len(self.members):
             return self.members
@@ -278,7 +278,7 @@ class StreamSet:
                 self._samples.discard(sample)
         self._is_sampled = bool(self._samples)
 
-    def _unseen(self, query: Registered, begin: int) -> list[tuple[int, EventBatch]]:
+    def _unseen(self, query: RegisteredQuery, begin: int) -> list[tuple[int, EventBatch]]:
         """Return the last event that a query was not given, and the last one of an earlier time than that.
 
         With their positions: simultaneous events are not between each other.
@@ -310,7 +310,7 @@ class StreamSet:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
 
-    def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
+    def beginning(self) -> Sequence[tuple[RegisteredQuery, EventBatch]]:
         """Return the queries that begin now, with their first event, even if it does not concern them."""
         begun, self._begun = self._begun, []
         return begun
@@ -323,9 +323,9 @@ class StreamSet:
         for stream, count in zip(streams.tolist(), counts.tolist(), strict=True):
             self.counts[stream] += count
 
-    def _concerned(self, batch: EventBatch) -> list[Registered]:
+    def _concerned(self, batch: EventBatch) -> list[RegisteredQuery]:
         """Return the queries that events may concern, in the order in which they were registered."""
-        found: list[Registered]
+        found: list[RegisteredQuery]
         if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
             found = self.members
         else:
@@ -334,7 +334,7 @@ class StreamSet:
                 found = sorted(dict.fromkeys(found), key=_rank)
         return [query for query in found if not query.handle.is_over]
 
-    def _several(self, batch: EventBatch) -> dict[Registered, Ids | None] | None:
+    def _several(self, batch: EventBatch) -> dict[RegisteredQuery, Ids | None] | None:
         """Return the queries that events may concern, in their order, each with the events that do.
 
         None instead of events: the query gets all, as most concern it. None at all: finding out does not pay.
@@ -378,11 +378,11 @@ def _nothing() -> None:
     """Return None: the weak reference of no object."""
 
 
-def _rank(query: Registered) -> int:
+def _rank(query: RegisteredQuery) -> int:
     return query.rank
 
 
-class Registered:
+class RegisteredQuery:
     """A query's pipeline or subscribers, and its position among the events of its stream set.
 
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: the time up to which that is
@@ -484,7 +484,7 @@ class Registered:
         if time is not None:
             yield from self.pipeline.advance(time)
 
-    # --- the protocol ``Place`` ---------------------------------------------------------------------
+    # --- the protocol ``StreamPosition`` ------------------------------------------------------------
 
     def refresh(self, stats: Stats) -> None:
         """Bring counts up to date, as long as the query is not over."""

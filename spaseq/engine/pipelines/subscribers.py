@@ -9,7 +9,7 @@ from typing import Final
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.query_set import QuerySet
-from spaseq.engine.pipelines.stats import Place
+from spaseq.engine.pipelines.stats import StreamPosition
 from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.errors import SpaseqError
 from spaseq.language.syntax import Query
@@ -41,7 +41,7 @@ class Subscribers:
         kb: KnowledgeBase,
         sharing: Sharing,
         limits: Limits,
-        place: Place,
+        place: StreamPosition,
         start: int | None = None,
     ) -> None:
         """``place``: the place that the queries share; ``start``: when their first window begins."""

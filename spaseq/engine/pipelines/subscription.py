@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spaseq.matching.tecs.reading import Portion, Rest
 
 
-class Row:
+class ConstantsRow:
     """A row of constants, and the subscriptions of the queries with these. ``name``: the table's."""
 
     __slots__ = ("name", "number", "subscriptions")
@@ -42,7 +42,7 @@ class Row:
         return any(subscription.is_behind for subscription in self.subscriptions)
 
 
-class Shared(Protocol):
+class SharedQuerySet(Protocol):
     """The interface of a ``QuerySet``, which runs the queries as one. See there."""
 
     pipeline: Pipeline
@@ -67,11 +67,11 @@ class Shared(Protocol):
         """Yield matches of one row, without the row in their keys."""
         ...
 
-    def counted(self, row: Row, stats: Stats) -> None:
+    def counted(self, row: ConstantsRow, stats: Stats) -> None:
         """Bring a query's own counts up to date."""
         ...
 
-    def remove(self, row: Row, subscription: Subscription) -> None:
+    def remove(self, row: ConstantsRow, subscription: Subscription) -> None:
         """Remove a query, which needs no more matches."""
         ...
 
@@ -112,8 +112,8 @@ class Subscription:
         self._matches = self._rows = 0
         self._seen: Callable[[EventBatch], None] | None = None
         self._sample: Sample | None = None
-        self._query_set: Shared | None = None
-        self._row: Row | None = None
+        self._query_set: SharedQuerySet | None = None
+        self._row: ConstantsRow | None = None
         self._over = self.done
         self.may_leave = False
         self.unread: Unread | None = None
@@ -173,7 +173,7 @@ class Subscription:
         """Set where its matches wait for a reader."""
         self._found = found
 
-    def sit(self, query_set: Shared, row: Row) -> None:
+    def sit(self, query_set: SharedQuerySet, row: ConstantsRow) -> None:
         """Set the query's row, from now on."""
         self._query_set, self._row = query_set, row
 
