@@ -17,7 +17,7 @@ from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
-from spaseq.errors import EngineError, warn
+from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.limits import Limits
 from spaseq.patterns.sharing import Sharing
@@ -124,8 +124,6 @@ class Core:
         finally:
             self.is_working = False
         self.turn.is_behind = self._is_behind
-        if self.dispatcher.jobs.failures:
-            self._tell()
 
     def _abort(self, interrupt: BaseException) -> None:
         """End all queries: an interrupt that was not deferred left them inconsistent."""
@@ -166,12 +164,6 @@ class Core:
             task()
         except Exception as error:
             self.turn.raised.add(error)
-
-    def _tell(self) -> None:
-        """Warn of failed queries with handles that will not be read."""
-        for handle in self.dispatcher.jobs.failed():
-            if not handle.is_asked:
-                self.attempt(partial(warn, str(handle.error)))
 
     def catch_up(self, *, is_asked: bool = True) -> None:
         """Process the events that have waited, unless a task is running; also deferred work if results are

@@ -128,7 +128,7 @@ class Engine:
             from spaseq.patterns.shapes import Shapes
 
             core.dispatcher.shapes = Shapes(shapes)
-            self.turn.prompts(lambda: False)  # a nonconforming event is reported at once
+            self.turn.prompt += 1  # a nonconforming event is reported at once
         if state is not None:
             from spaseq.engine.durable.horizon import UNREPEATED
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from spaseq.engine.delivery import Delivery, nothing
+from spaseq.engine.delivery import AT_ONCE, Delivery
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
 from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.engine.turn import Turn
-from spaseq.engine.undelivered import AT_ONCE
 from spaseq.errors import EngineError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.language.syntax import Ask, Query
@@ -31,6 +30,8 @@ class Handle(Delivery):
     """
 
     __slots__ = ("__weakref__", "_before", "_contexts", "on_cancel")
+
+    _pipeline: Pipeline | Subscription
 
     def __init__(
         self,
@@ -54,13 +55,13 @@ class Handle(Delivery):
         # The counts of an earlier process.
         self._before: Stats | None = None
         #: Called when the query is removed.
-        self.on_cancel: Callable[[], None] = nothing
+        self.on_cancel: Callable[[], None] | None = None
         # Callbacks, and queries that read this one's stream, must get events at once. A query that ends by
         # itself counts the events up to that point.
         query = pipeline.query
         ends = query.modifiers.limit is not None or isinstance(query.form, Ask)
         if on_match is not None or query.register is not None or ends:
-            turn.prompts(lambda: self.is_over)
+            self.hurry()
 
     def __repr__(self) -> str:
         self._turn.flush()
@@ -90,6 +91,7 @@ class Handle(Delivery):
         """Run the query, which has not begun, in a query set."""
         subscription.may_leave = self._pipeline.may_leave
         subscription.has(self._found)
+        subscription.on_done = self._end
         self._pipeline = subscription
 
     @property
@@ -146,7 +148,7 @@ class Handle(Delivery):
     @property
     def is_taken(self) -> bool:
         """Whether every match so far was taken."""
-        return not self.is_behind and not self._found.size
+        return self.coming is None and not self._found.size
 
     @property
     def pipeline(self) -> Pipeline | Subscription:
@@ -180,7 +182,7 @@ class Handle(Delivery):
         """Give matches to another callback from now on; ``deliver`` gives it the untaken ones."""
         self._on_match = on_match
         if on_match is not None:
-            self._turn.prompts(lambda: self.is_over)
+            self.hurry()
 
     def keep(self, events: int) -> None:
         """Keep this many of the next events for ``why``, instead of the first 2,000."""
@@ -286,13 +288,16 @@ class Handle(Delivery):
             self._turn.catch_up()
             self._pipeline.leave()
             self._cancelled = True
-            self.on_cancel()
+            self._end()
+            if self.on_cancel is not None:
+                self.on_cancel()
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Call ``seen`` with the query's events from now on, in processing order, before their matches."""
-        self._turn.flush()
-        self._turn.prompts(lambda: self.is_over)
-        self._pipeline.follow(seen)
+        with self._turn.deferral, self._turn.lock:
+            self._turn.catch_up()
+            self.hurry()
+            self._pipeline.follow(seen)
 
     @property
     def members(self) -> list[Handle]:
@@ -303,7 +308,3 @@ class Handle(Delivery):
     def live(self) -> int:
         """How many of the queries that it stands for are not over."""
         return int(not self.is_over)
-
-    def failed(self) -> list[Handle]:
-        """Return the handles of the queries that failed when it did."""
-        return [self]

@@ -147,7 +147,7 @@ class Steps(Iterator[None]):
     def _may_wait(self, stream: int, batch: EventBatch) -> bool:
         """Return whether it cannot be observed if events are processed now or when a result is read."""
         core, dispatcher = self._core, self._core.dispatcher
-        if self._is_asked or not len(batch) or not core.turn.may_wait or core.tasks or core.inbox.events:
+        if self._is_asked or not len(batch) or core.turn.prompt or core.tasks or core.inbox.events:
             return False
         time = batch.time
         if (time[1:] < time[:-1]).any():

@@ -479,7 +479,7 @@ def test_a_context_that_never_exits_defers_nothing_afterwards() -> None:
 
 
 def test_failing_where_nobody_asks_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spaseq.engine.pipelines.answers import Answers
+    from spaseq.engine.delivery import Answers
 
     spoiled = Spoiled(monkeypatch, Answers, "read", MemoryError())
     engine = spaseq.Engine()

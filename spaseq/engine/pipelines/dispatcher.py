@@ -63,8 +63,7 @@ class Dispatcher(Routes):
     def abort(self, interrupt: BaseException) -> None:
         """End all queries and discard their memory: a call was interrupted in the middle."""
         self.jobs.fail([query for query in self.queries if not query.handle.is_over], interrupt)
-        failed, self.jobs, self.arriving = self.jobs, self._no_jobs(), ()
-        self.jobs.take_over(failed)
+        self.jobs, self.arriving = self._no_jobs(), ()
         self._clear()
 
     def unhold(self) -> None:

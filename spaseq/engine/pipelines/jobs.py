@@ -6,11 +6,10 @@ as many, so its job waits until there are enough events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from spaseq.alone import Single
-from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.stream_set import Job, RegisteredQuery
 from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.turn import Turn
@@ -18,7 +17,6 @@ from spaseq.errors import warn_within
 from spaseq.events import EventBatch, concatenate
 from spaseq.patterns.evaluator import IllTyped
 from spaseq.patterns.sharing import Sharing
-from spaseq.results.batch import MatchBatch
 from spaseq.terms.dictionary import Dictionary
 
 if TYPE_CHECKING:
@@ -61,8 +59,6 @@ class Jobs:
         # Queries with matches that their callbacks may not have been given.
         self._unfinished: set[RegisteredQuery] = set()
         self.is_asked = True
-        #: The queries that have failed since ``failed`` was last asked.
-        self.failures: list[Handle | Subscribers] = []
         self._dictionary, self._ill_typed = dictionary, IllTyped(dictionary)
 
     def warn_of_ill_typed(self, batch: EventBatch) -> None:
@@ -70,15 +66,6 @@ class Jobs:
         if self._dictionary.ill_typed:
             for message in self._ill_typed.found(batch).values():
                 warn_within(message)
-
-    def failed(self) -> list[Handle]:
-        """Return the queries that have failed since the last call."""
-        failed, self.failures = self.failures, []
-        return [each for handle in failed for each in handle.failed()]
-
-    def take_over(self, other: Jobs) -> None:
-        """Take over the failed queries of other jobs."""
-        self.failures = other.failures
 
     def add(self, jobs: Iterable[Job]) -> None:
         """Add jobs."""
@@ -208,12 +195,12 @@ class Jobs:
             self._take(query, batch, job.position)
         stream_set = query.stream_set
         time = stream_set.order.time
-        moves = time is not None and (handle.is_behind or pipeline.heeds(time, batch))
+        moves = time is not None and (handle.coming is not None or pipeline.heeds(time, batch))
         if moves and not (query.is_behind or handle.is_over):
-            self._find(query, query.advance())
+            handle.add(query.advance(), all_at_once=query.output is not None, after_all=False)
         if query.output is not None:
             self._pass_on(query, query.output)
-        elif pipeline.waits or handle.is_behind:
+        elif handle.coming is not None or pipeline.waits:
             stream_set.waiting[query] = None
         elif stream_set.waiting:
             stream_set.waiting.pop(query, None)
@@ -223,8 +210,11 @@ class Jobs:
         handle, pipeline = query.handle, query.pipeline
         if handle.is_over:
             return
-        if handle.is_behind or not (isinstance(batch, Single) or len(batch) == 1):
-            self._find(query, query.process(batch, position), after_all=True)
+        # The events that a query makes for another are part of its matches.
+        made = query.output is not None
+        if handle.coming is not None or not (isinstance(batch, Single) or len(batch) == 1):
+            # These matches need a later state: earlier ones must be enumerated first.
+            handle.add(query.process(batch, position), all_at_once=made, after_all=True)
         else:
             try:
                 found = pipeline.take_one(batch, position - query.start)
@@ -232,7 +222,7 @@ class Jobs:
                 self.fail([query], error)
                 return
             if found is not None:
-                self._find(query, found)
+                handle.add(found, all_at_once=made, after_all=False)
             if pipeline.matcher is pipeline.member is not None:
                 query.member = pipeline.together
         if self._dictionary.ill_typed:
@@ -256,30 +246,10 @@ class Jobs:
             return jobs
         return [job for job in jobs if job.query.member and job.query.member.has_found]
 
-    def _find(
-        self,
-        query: RegisteredQuery,
-        matches: Iterator[MatchBatch],
-        *,
-        after_all: bool = False,
-    ) -> None:
-        """Add matches. ``after_all``: earlier matches must be enumerated first, since these need a later
-        state.
-        """
-        handle, before = query.handle, query.handle.error
-        try:
-            # The events that a query makes for another are part of its matches.
-            made = query.output is not None
-            handle.add(matches, all_at_once=made, after_all=after_all)
-        finally:
-            if handle.error is not before:
-                self.failures.append(handle)
-
     def fail(self, queries: Iterable[RegisteredQuery], error: BaseException) -> None:
         """End queries because of an exception during an event."""
         for query in queries:
             query.handle.fail(error)
-            self.failures.append(query.handle)
         # Solutions for the current batch may be incomplete.
         self._sharing.forget()
 
@@ -290,7 +260,8 @@ class Jobs:
         try:
             if not query.handle.is_over:
                 query.handle.deliver()
-                self._find(query, query.pipeline.close())
+                made = query.output is not None
+                query.handle.add(query.pipeline.close(), all_at_once=made, after_all=False)
             if query.output is not None:
                 self._pass_on(query, query.output)
         except Exception as error:
@@ -306,7 +277,7 @@ def _group_of(jobs: Sequence[Job]) -> MemberGroup | None:
         return None
     for job in jobs:
         query = job.query
-        if query.member is None or query.member.group is not group or query.handle.is_behind:
+        if query.member is None or query.member.group is not group or query.handle.coming is not None:
             return None
     return group
 

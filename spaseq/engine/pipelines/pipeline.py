@@ -10,10 +10,9 @@ from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound, Shed
-from spaseq.engine.pipelines.answers import Answers
+from spaseq.engine.delivery import Answers, Unread
 from spaseq.engine.pipelines.patterns import Patterns
 from spaseq.engine.pipelines.stats import Observation, Shedder, Stats, StreamPosition
-from spaseq.engine.undelivered import Unread
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import UNITS, Emit, Query
@@ -100,6 +99,8 @@ class Pipeline:
         self.queries: Callable[[], int] = _one
         self.watcher: Watcher | None = None
         self.output, self.done = self.answers.output, self.answers.is_over
+        #: Called when no more answers are needed.
+        self.on_done: Callable[[], None] = _nothing
         self.position = 0
         self.unkept: str | None = None
         self._bound: Bound | None = None
@@ -354,11 +355,9 @@ class Pipeline:
             except UnsolvedError:
                 found = self._take_large(quick, batch, position)
         self.position = position + 1
-        return None if found is None else self._found(found)
-
-    def _found(self, found: Fleeting) -> Iterator[MatchBatch]:
-        """Return the matches of one event; they may stay unenumerated."""
-        return iter(()) if self.unread is not None else self.read(found)
+        if found is None:
+            return None
+        return iter(()) if self.unread is not None else self.read(found)  # they may stay unenumerated
 
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting:
         """Take one event by columns."""
@@ -463,6 +462,7 @@ class Pipeline:
         """Stop: LIMIT is reached or ASK is answered."""
         self.leave()
         self.done = True
+        self.on_done()
 
     def leave(self) -> None:
         """End the query: later events are not counted."""
@@ -486,6 +486,7 @@ class Pipeline:
         self.patterns.gpms = {}
         self.answers.drop()
         self.done = True
+        self.on_done()
 
     def _start(self, batch: EventBatch) -> Matcher | ByColumns:
         self.answers.clock = batch.clock
@@ -513,6 +514,10 @@ class Pipeline:
         if self.may_leave and not bounded and is_enumerating(self.matcher):
             self.unread = Unread(self.matcher, self.read)
         return self.matcher
+
+
+def _nothing() -> None:
+    """Do nothing: there is no listener."""
 
 
 def _one() -> int:

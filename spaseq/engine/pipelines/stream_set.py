@@ -435,7 +435,12 @@ class RegisteredQuery:
     def is_due(self, time: int) -> bool:
         """Return whether it must be advanced to this time by an event that may not concern it."""
         handle = self.handle
-        return self.output is not None or handle.is_behind or handle.is_over or self.pipeline.is_due(time)
+        return (
+            self.output is not None
+            or handle.coming is not None
+            or handle.is_over
+            or self.pipeline.is_due(time)
+        )
 
     def enter(self, stream_set: StreamSet, sample: Sample) -> None:
         """Enter a stream set, which has the query's events from now on; ``sample`` has the first ones."""

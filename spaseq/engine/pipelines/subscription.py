@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from spaseq.automaton.normal import normalise
+from spaseq.engine.delivery import AT_ONCE, Undelivered, Unread
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.engine.undelivered import AT_ONCE, Undelivered, Unread
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import Ask, Query
 from spaseq.matching.columns.blocks.found import Block
@@ -86,7 +86,7 @@ class Subscription:
     __slots__ = (
         "_dictionary", "_found", "_is_handed_on", "_kb", "_left", "_matches", "_on_leave", "_over",
         "_query_set", "_refresh", "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave",
-        "query", "rank", "unread",
+        "on_done", "query", "rank", "unread",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +104,8 @@ class Subscription:
         self.query = query
         self.rank = rank
         self.done = query.modifiers.limit == 0
+        #: Called when no more answers are needed; set by the handle.
+        self.on_done: Callable[[], None]
         self._dictionary, self._kb = dictionary, kb
         self._refresh, self._on_leave = refresh, on_leave
         self._left = query.modifiers.limit
@@ -267,6 +269,7 @@ class Subscription:
                     self._rest = None
                     self.leave()
                     self.done = True
+                    self.on_done()
                 yield batch
                 if self.done:
                     return
@@ -295,6 +298,7 @@ class Subscription:
         self._rest = self.unread = None
         self.leave()
         self.done = True
+        self.on_done()
         self._sample = None
 
     def keep(self, events: int) -> None:
