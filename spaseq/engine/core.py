@@ -182,17 +182,17 @@ class Core:
             self._begin(partial(dispatcher.arrive, *arriving[0]))
             return
         dispatcher.arriving = [*dispatcher.arriving, *arriving]
-        dispatcher.jobs.is_asked = is_asked
+        dispatcher.is_asked = is_asked
         try:
             self._begin(dispatcher.move)
         finally:
-            dispatcher.jobs.is_asked = True
+            dispatcher.is_asked = True
 
     @property
     def _is_behind(self) -> bool:
         """Whether work is deferred until results are read, or was left by an interrupt."""
         dispatcher = self.dispatcher
-        return bool(self.inbox.events or self.tasks or dispatcher.arriving or dispatcher.jobs.queue)
+        return bool(self.inbox.events or self.tasks or dispatcher.arriving or dispatcher.due)
 
     @property
     def waiting(self) -> int:

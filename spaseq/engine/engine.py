@@ -32,7 +32,7 @@ from spaseq.engine.reading import Source, SourceReading, Steps, WallClock
 from spaseq.engine.registry import EngineBounds, Registry
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError
-from spaseq.events import Clock, EventBatch
+from spaseq.events import EARLIEST, LATEST, Clock, EventBatch
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
@@ -202,6 +202,9 @@ class Engine:
         has an instant outside the years 1 to 9999, is a dead letter. Raises ``EngineError`` for an invalid
         time, a mapping instead of a graph, and an invalid stream IRI.
         """
+        if type(time) is int and EARLIEST <= time <= LATEST:
+            self._pushing.push(stream, graph, Clock.TICKS, time, name)
+            return
         try:
             clock, value = time_given(time)
         except FarTimeError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from spaseq.engine.delivery import AT_ONCE, Delivery
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.query_set import Subscription
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.engine.turn import Turn
 from spaseq.errors import EngineError, SpaseqError
 from spaseq.events import EventBatch
@@ -21,6 +23,8 @@ from spaseq.results.match import Match, alone
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
+
+_Taken = TypeVar("_Taken", Match, MatchBatch)
 
 
 class Handle(Delivery):
@@ -218,22 +222,7 @@ class Handle(Delivery):
         held in between. If threads read at the same time, each match goes to one of them. Raises ``error``
         after the last match if there is one.
         """
-        turn, found = self._turn, self._found
-        while True:
-            turn.check()
-            match: Match | None = None
-            try:
-                with turn.deferral, turn.lock:
-                    if not found.size:
-                        turn.catch_up()
-                        if not found.size and not self._look(AT_ONCE):
-                            break
-                    match = found.next()
-            except BaseException:
-                if match is not None:  # an interrupt, as the turn ended
-                    with turn.deferral, turn.lock:
-                        found.give_back(alone(match))
-                raise
+        while (match := self._take(self._found.next, AT_ONCE, alone)) is not None:
             yield match
         if self._error is not None:
             raise self._error.with_traceback(None)
@@ -245,24 +234,34 @@ class Handle(Delivery):
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
-        turn, found = self._turn, self._found
-        while True:
-            turn.check()
-            batch: MatchBatch | None = None
-            try:
-                with turn.deferral, turn.lock:
-                    turn.catch_up()
-                    if not found.size and not self._look(max_rows):
-                        break
-                    batch = found.take(max_rows)
-            except BaseException:
-                if batch is not None:  # an interrupt, as the turn ended
-                    with turn.deferral, turn.lock:
-                        found.give_back(batch)
-                raise
+        take = partial(self._found.take, max_rows)
+        while (batch := self._take(take, max_rows, _itself)) is not None:
             yield batch
         if self._error is not None:
             raise self._error.with_traceback(None)
+
+    def _take(
+        self, take: Callable[[], _Taken], most: int, batch_of: Callable[[_Taken], MatchBatch]
+    ) -> _Taken | None:
+        """Return what ``take`` returns of the matches found, None if there are none.
+
+        ``batch_of`` makes it a batch, to be put back if an interrupt is raised as the turn ends.
+        """
+        turn, found = self._turn, self._found
+        taken: _Taken | None = None
+        turn.check()
+        try:
+            with turn.deferral, turn.lock:
+                if turn.is_behind:
+                    turn.catch_up()
+                if found.size or self._look(most):
+                    taken = take()
+        except BaseException:
+            if taken is not None:
+                with turn.deferral, turn.lock:
+                    found.give_back(batch_of(taken))
+            raise
+        return taken
 
     def drop(self) -> None:
         """Discard the unread matches, without enumeration where possible.
@@ -308,3 +307,7 @@ class Handle(Delivery):
     def live(self) -> int:
         """How many of the queries that it stands for are not over."""
         return int(not self.is_over)
+
+
+def _itself(batch: MatchBatch) -> MatchBatch:
+    return batch

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import inbox, reading
-from spaseq.engine.pipelines import jobs
+from spaseq.engine.pipelines import dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stream_set import RegisteredQuery
 from spaseq.events import EventBatch
@@ -156,8 +156,8 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
-        patch.setattr(jobs, "ENOUGH", rng.choice([3, 6, 128]))
-        patch.setattr(jobs, "MOST", rng.choice([4, 9, 4_096]))
+        patch.setattr(dispatcher, "ENOUGH", rng.choice([3, 6, 128]))
+        patch.setattr(dispatcher, "MOST", rng.choice([4, 9, 4_096]))
         patch.setattr(discrimination, "_FEW", rng.choice([1, 256]))
         for step, (what, given_) in enumerate(_steps(rng, 0.03)):
             if what == "register":

@@ -43,9 +43,6 @@ from spaseq.sources.columns.table import Table
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 
-#: Registers a query of a state; the number is when its first window began, if that matters.
-Add = Callable[[syntax.Query, int | None], Handle]
-
 #: Called with a restored handle: its query, and its rank in the engine, if it has one of its own.
 Added = Callable[[StoredQuery, Handle, int | None], None]
 
@@ -71,23 +68,33 @@ class StateSettings:
                 )
 
 
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The engine that a replay fills.
+
+    ``add`` registers a query; the number is when its first window began, if that matters. ``tidy`` forgets
+    old terms. ``change`` changes a background graph.
+    """
+
+    dispatcher: Dispatcher
+    dictionary: Dictionary
+    add: Callable[[syntax.Query, int | None], Handle]
+    tidy: Callable[[], None]
+    change: Callable[[Changed], None]
+
+
 class Replay:
     """Repeats what a state file has in an engine without queries."""
 
     def __init__(
         self,
         store: Store,
-        dispatcher: Dispatcher,
-        dictionary: Dictionary,
         journal: Journal,
-        add: Add,
-        tidy: Callable[[], None],
-        change: Callable[[Changed], None],
+        engine: Restored,
         added: Added,
     ) -> None:
-        self._store, self._dispatcher, self._dictionary = store, dispatcher, dictionary
-        self._journal, self._add, self._tidy, self._added = journal, add, tidy, added
-        self._change = change
+        self._store, self._journal, self._engine, self._added = store, journal, engine, added
+        self._dispatcher, self._dictionary = engine.dispatcher, engine.dictionary
         self._queries = {query.number: query for query in store.queries()}
         self._handles: dict[int, Handle] = {}
         self._bases: dict[int, dict[str, Any]] = {
@@ -102,7 +109,7 @@ class Replay:
         self._dispatcher.is_replayed = True
         try:
             for graph, triples in self._store.graphs().items():
-                self._change(Changed(graph, triples))
+                self._engine.change(Changed(graph, triples))
             if mark is not None:
                 self._is_warming = True
                 first = entries[0][0] if entries else mark["seq"] + 1
@@ -115,7 +122,7 @@ class Replay:
                     self._number(orders := self._orders(seq))
                     self._count(orders)
                 self._redo(seq)
-                self._tidy()
+                self._engine.tidy()
             if mark is not None and self._is_warming:
                 self._resume(mark["orders"])
             if mark is not None and not entries:
@@ -171,14 +178,14 @@ class Replay:
             case Cancelled(number) if number in self._handles:
                 self._handles[number].cancel()
             case Changed():
-                self._change(what)
+                self._engine.change(what)
 
     def _register(self, query: StoredQuery, prepared: syntax.Query | None = None) -> None:
         base = self._bases.get(query.number) if self._is_warming else None
         prepared = prepared or self._prepared(query)
         tumbling = prepared.window.kind is WindowKind.TUMBLING
         rank = self._dispatcher.registered
-        handle = self._add(prepared, base["begin"] if base is not None and tumbling else None)
+        handle = self._engine.add(prepared, base["begin"] if base is not None and tumbling else None)
         is_alone = self._dispatcher.registered > rank
         if is_alone and base is not None:
             self._dispatcher.queries[-1].pipeline.answers.warm(base.get("cuts", ()))

@@ -16,9 +16,9 @@ from typing import IO, Any, Final
 
 from spaseq.engine.durable import journal as taken
 from spaseq.engine.durable.horizon import keeps, unneeded
-from spaseq.engine.durable.journal import Changed, Journal, Orders
+from spaseq.engine.durable.journal import Journal, Orders
 from spaseq.engine.durable.outbox import Outbox
-from spaseq.engine.durable.replay import Add, Position, Replay, StateSettings
+from spaseq.engine.durable.replay import Position, Replay, Restored, StateSettings
 from spaseq.engine.durable.store import Commit, Store, StoredQuery, changed
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.dispatcher import Dispatcher
@@ -84,18 +84,12 @@ class EngineState:
         self._at = time.monotonic()
         self.store = Store(path)
 
-    def open(self, add: Add, tidy: Callable[[], None], change: Callable[[Changed], None]) -> None:
-        """Restore the last engine.
-
-        ``add`` registers a query; ``tidy`` forgets old terms; ``change`` changes a background graph.
-        """
+    def open(self, engine: Restored) -> None:
+        """Restore the last engine."""
         self._meta = self.store.meta()
         self._identity = self._meta.get("id", self._identity)
         self._settings.check(self._meta, self.store.path)
-        replay = Replay(
-            self.store, self._dispatcher, self._dictionary, self._journal, add, tidy, change, self._added
-        )
-        replay.run(self._meta)
+        Replay(self.store, self._journal, engine, self._added).run(self._meta)
         self._next = int(self._meta.get("next", 0))
         self._rejected = self.store.rejects()
         self._rejects.resume(self._rejected)

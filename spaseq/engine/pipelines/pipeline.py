@@ -11,12 +11,11 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound, Shed
 from spaseq.engine.delivery import Answers, Unread
-from spaseq.engine.pipelines.patterns import Patterns
+from spaseq.engine.pipelines.patterns import Environment, Patterns
 from spaseq.engine.pipelines.stats import Observation, Shedder, Stats, StreamPosition
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import UNITS, Emit, Query
-from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
 from spaseq.matching.columns.matcher import (
     ByColumns,
@@ -41,10 +40,8 @@ from spaseq.matching.planner import (
 )
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.patterns.evaluator import GpmEvaluator
-from spaseq.patterns.kb import KnowledgeBase
-from spaseq.patterns.sharing import ByEvent, Sharing
+from spaseq.patterns.sharing import ByEvent
 from spaseq.results.batch import MatchBatch
-from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
@@ -70,12 +67,9 @@ class Pipeline:
     def __init__(
         self,
         query: Query,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
+        environment: Environment,
         matcher: str | None = None,
-        sharing: Sharing | None = None,
         start: int | None = None,
-        limits: Limits = UNLIMITED,
         bound: Bound | None = None,
         *,
         make_patterns: Callable[..., Patterns] = Patterns,
@@ -87,11 +81,12 @@ class Pipeline:
         """
         self.query = query
         self.pattern: SequencePattern = normalise(query)
-        self._dictionary, self._kb = dictionary, kb
+        self._environment = environment
+        self._dictionary = dictionary = environment.dictionary
         self._spending = dictionary.spending
         self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
-        self.patterns = make_patterns(self.pattern, self._stats, dictionary, kb, sharing or Sharing())
-        self.context = make_context(self.pattern, dictionary, self.patterns.exists, limits)
+        self.patterns = make_patterns(self.pattern, self._stats, environment)
+        self.context = make_context(self.pattern, dictionary, self.patterns.exists, environment.limits)
         self.answers = Answers(query, self.pattern, self.context, self._stats, dictionary, self._end)
         self.observation = Observation()
         self.read: Callable[[Iterable[Block]], Iterator[MatchBatch]] = self.answers.read
@@ -190,7 +185,7 @@ class Pipeline:
             sample=None if sample is None else sample.batch(),
             begin=self.beginning,
             dictionary=self._dictionary,
-            kb=self._kb,
+            kb=self._environment.kb,
             ended=sample is None,
             failed_calls=dict(self._dictionary.failed_calls),
         )

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from spaseq.engine.handle import Handle
+from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stream_set import RegisteredQuery, StreamSet
 from spaseq.engine.pipelines.subscribers import Subscribers
@@ -18,7 +19,6 @@ from spaseq.events import Clock, EventBatch
 from spaseq.limits import Limits
 from spaseq.matching.sharing.cohort import Elements
 from spaseq.matching.templates.form import form
-from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary
 
@@ -127,7 +127,7 @@ class Routes:
         readers = self._readers.get(stream, ())
         return bool(readers) and all(stream_set.order.is_new for stream_set in readers)
 
-    def subscribers(self, key: tuple[object, ...], kb: KnowledgeBase) -> Subscribers | None:
+    def subscribers(self, key: tuple[object, ...], environment: Environment) -> Subscribers | None:
         """Return the subscribers of this form that have seen no event, which a new query may join."""
         first = self._by_form.get(key)
         if (
@@ -138,9 +138,7 @@ class Routes:
         ):
             return None
         if isinstance(first.handle, Handle):
-            subscribers = Subscribers(
-                self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning
-            )
+            subscribers = Subscribers(environment, first, first.pipeline.beginning)
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
             subscription = subscribers.subscription(query)

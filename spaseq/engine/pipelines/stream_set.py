@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakSet, ref
 
 import numpy as np
@@ -32,19 +32,15 @@ if TYPE_CHECKING:
 _SLACK: Final = 16
 
 
-class Job:
-    """A query to run: with events, the first of them at this position, or because time has passed."""
+class DueWork(NamedTuple):
+    """What a query must do: process events, the first of them at this position, or go on as time has passed.
 
-    __slots__ = ("batch", "before", "position", "query")
+    ``before``: events that it was not given, and needs first, with their positions.
+    """
 
-    def __init__(
-        self,
-        query: RegisteredQuery,
-        batch: EventBatch | None,
-        position: int,
-        before: Sequence[tuple[int, EventBatch]] = (),
-    ) -> None:
-        self.query, self.batch, self.position, self.before = query, batch, position, before
+    position: int
+    batch: EventBatch | None
+    before: Sequence[tuple[int, EventBatch]] = ()
 
 
 class StreamSet:
@@ -140,21 +136,22 @@ class StreamSet:
         self._samples.add(sample)
         self._is_sampled = True
 
-    def absorb(self, other: StreamSet) -> list[Job]:
+    def absorb(self, other: StreamSet) -> list[RegisteredQuery]:
         """Take over the queries of a stream set in the same state (``equals``).
 
-        Return the jobs with events that only the other one remembers. This one may remember events from
-        before a query came, and may lack events that were late here, or remember none if no query needed
-        them.
+        Return the queries with further work: with events that only the other one remembers. This one may
+        remember events from before a query came, and may lack events that were late here, or remember none if
+        no query needed them.
         """
         new = set(other._new)
-        jobs = []
+        found = []
         for query in other.live:
             passed = other._unseen(query, other.position) if query.asks_for_last else ()
             unseen = [event for _, event in passed]
-            if unseen:
-                jobs.append(Job(query, concatenate(unseen), self.position - len(unseen)))
             query.move(other, self)
+            if unseen:
+                query.due.append(DueWork(self.position - len(unseen), concatenate(unseen)))
+                found.append(query)
             self._enter(query)
             if query not in new:
                 self._put(query)
@@ -163,7 +160,7 @@ class StreamSet:
         self._new += other._new
         self._samples |= other._samples
         self._is_sampled |= other._is_sampled
-        return jobs
+        return found
 
     def equals(self, other: StreamSet) -> bool:
         """Return whether both will treat all future events alike."""
@@ -185,8 +182,11 @@ class StreamSet:
 
     # --- events -------------------------------------------------------------------------------
 
-    def release(self, last: bool = False) -> list[Job]:
-        """Return jobs with the events that the watermark has reached; ``last``: all events left."""
+    def release(self, last: bool = False) -> list[RegisteredQuery]:
+        """Give queries the events that the watermark has reached; ``last``: all events left.
+
+        Return the queries with further work.
+        """
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
         if self._kin.courting:
@@ -195,7 +195,7 @@ class StreamSet:
         batch = self.order.drain() if last else self.order.release()
         if batch is not None:
             self._begin(batch)
-        jobs: list[Job] = []
+        due: list[RegisteredQuery] = []
         if batch is not None:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
@@ -221,14 +221,18 @@ class StreamSet:
             for query, key, unseen in given:
                 part = batch if key is None else parts[key]
                 at = begin if key is None else begin + wanted[key].item(0)
-                jobs.append(Job(query, concatenate([*unseen, part]), at - len(unseen)))
+                query.due.append(DueWork(at - len(unseen), concatenate([*unseen, part])))
                 query.reached = self.position
+                due.append(query)
             if self.looks_back:
                 self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
-            touched = {job.query for job in jobs}
-            jobs += [Job(query, None, 0) for query in self.waiting if query not in touched]
-        return jobs
+            touched = set(due)
+            for query in self.waiting:
+                if query not in touched:
+                    query.due.append(DueWork(0, None))
+                    due.append(query)
+        return due
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Return whether an event would be released alone on arrival, without advancing another query."""
@@ -236,7 +240,14 @@ class StreamSet:
             return False
         if self.waiting and any(query.is_due(time) for query in self.waiting):
             return False
-        return self.order.is_next(clock, time)
+        order = self.order
+        if order.held or order.lateness or order.clock is not clock or time < order.watermark:
+            return False
+        # If no stream holds the others back, the watermark is what each has reached, or later.
+        for of in order.clocks.values():  # noqa: SIM110  # each pushed event comes by here
+            if of.holds or time < of.newest or time < of.promised:
+                return False
+        return True
 
     def concerned(self, stream: int, terms: Sequence[int]) -> list[RegisteredQuery]:
         """Return the queries that a single event may concern, possibly some that are over, in any order."""
@@ -245,7 +256,7 @@ class StreamSet:
         found = self._index.of_single(stream, terms)
         return [*{*self._attending, *found}] if self._attending else found
 
-    def step(self, event: Single) -> list[Job]:
+    def step(self, event: Single) -> list[RegisteredQuery]:
         """Do ``release`` for such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
@@ -260,16 +271,17 @@ class StreamSet:
         self.counts[stream] += 1
         if self._is_sampled:
             self._show(event)
-        jobs = []
+        due = []
         queries = self.concerned(stream, event.terms)
         for query in sorted(queries, key=_rank) if len(queries) > 1 else queries:
             if not query.handle.is_over:
                 before = self._unseen(query, position) if query.asks_for_last else ()
-                jobs.append(Job(query, event, position, before))
+                query.due.append(DueWork(position, event, before))
                 query.reached = self.position
+                due.append(query)
         if self.looks_back:
             self._pass(event, position)
-        return jobs
+        return due
 
     def _show(self, batch: EventBatch) -> None:
         for sample in tuple(self._samples):
@@ -388,8 +400,12 @@ class RegisteredQuery:
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: the time up to which that is
     complete. ``rank``: its place in the order of registration. ``reached``: how many of the stream set's
     events it was given or passed over. ``is_behind``: matches that only time completes wait until others are
-    enumerated. ``is_over``: no event counts any more; ``is_closed``: its last window has ended.
+    enumerated. ``is_over``: no event counts any more; ``is_closed``: its last window has ended. ``due``: the
+    work that waits, in order.
     """
+
+    #: The source of its events.
+    stream_set: StreamSet
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
         self.pipeline = pipeline
@@ -404,7 +420,7 @@ class RegisteredQuery:
         self.streams = {dictionary.pin(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
         self.output = dictionary.pin(pipeline.output) if pipeline.output is not None else None
         self.asks_for_last = pipeline.asks_for_last
-        self._stream_set: StreamSet | None = None
+        self.due: list[DueWork] = []
         #: How many of the stream set's events came before it.
         self.start = 0
         # The stream set's counts when the query came.
@@ -415,12 +431,6 @@ class RegisteredQuery:
         self.member: Member | None = None
         # The stream set's time when the query ended: matches left are enumerated up to that.
         self._ended: int | None = None
-
-    @property
-    def stream_set(self) -> StreamSet:
-        """The source of its events."""
-        assert self._stream_set is not None
-        return self._stream_set
 
     @property
     def attends(self) -> bool:
@@ -444,7 +454,7 @@ class RegisteredQuery:
 
     def enter(self, stream_set: StreamSet, sample: Sample) -> None:
         """Enter a stream set, which has the query's events from now on; ``sample`` has the first ones."""
-        self._stream_set = stream_set
+        self.stream_set = stream_set
         self.start = self.reached = stream_set.position
         self._late, self._counts = stream_set.late, stream_set.counts.copy()
         self.pipeline.sit(self, sample)
@@ -463,9 +473,16 @@ class RegisteredQuery:
             self.handle.begin()
 
     def move(self, old: StreamSet, new: StreamSet) -> None:
-        """Move to another stream set that treats all future events alike."""
-        self._stream_set = new
-        self.start += new.position - old.position
+        """Move, with the work that waits, to another stream set that treats all future events alike."""
+        by = new.position - old.position
+        self.due = [
+            DueWork(
+                work.position + by, work.batch, [(position + by, event) for position, event in work.before]
+            )
+            for work in self.due
+        ]
+        self.stream_set = new
+        self.start += by
         self.reached = new.position
         self._late += new.late - old.late
         self._counts.update(new.counts)
@@ -493,9 +510,9 @@ class RegisteredQuery:
 
     def refresh(self, stats: Stats) -> None:
         """Bring counts up to date, as long as the query is not over."""
-        if self.is_over or self._stream_set is None:
+        if self.is_over:
             return
-        stream_set = self._stream_set
+        stream_set = self.stream_set
         stats.events = stream_set.position - self.start
         stats.late = stream_set.late - self._late
         stats.watermark = stream_set.order.time

@@ -6,16 +6,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.query_set import QuerySet
+from spaseq.engine.pipelines.patterns import Environment
+from spaseq.engine.pipelines.query_set import QuerySet, Subscription
 from spaseq.engine.pipelines.stats import StreamPosition
-from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.language.syntax import Query
-from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.patterns.kb import KnowledgeBase
-from spaseq.patterns.sharing import Sharing
 from spaseq.results.batch import MatchBatch
-from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.dictionary import Term
 
 #: The matches of one of the queries, and its subscription.
 _Found = tuple[Subscription, Sequence[Block]]
@@ -29,20 +26,15 @@ class Subscribers:
 
     def __init__(
         self,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
-        sharing: Sharing,
-        limits: Limits,
+        environment: Environment,
         place: StreamPosition,
         start: int | None = None,
     ) -> None:
         """``place``: the place that the queries share; ``start``: when their first window begins."""
         self._start = start
-        self._dictionary, self._kb = dictionary, kb
+        self._environment = environment
         self.coming = None
         self._place = place
-        self._sharing = sharing
-        self._limits = limits
         # The subscribed handles, by rank, and the constants of each, until they become a query set.
         self._subscribed: list[Handle] = []
         self._constants: dict[int, Sequence[Term]] = {}
@@ -54,9 +46,7 @@ class Subscribers:
 
     def subscription(self, query: Query) -> Subscription:
         """Return a new query's subscription; call ``join`` with its handle."""
-        return Subscription(
-            query, len(self._subscribed), self._dictionary, self._kb, self._place.refresh, self._left
-        )
+        return Subscription(query, len(self._subscribed), self._environment, self._place.refresh, self._left)
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """Add the handle of the query that got the last subscription, and its constants."""
@@ -82,9 +72,7 @@ class Subscribers:
         columns = zip(*[self._constants[rank] for rank in live], strict=True)
         self._constants = {}
         varying = {i: of for i, of in enumerate(columns) if of.count(of[0]) < len(of)}
-        self._query_set = QuerySet(
-            subscriptions, varying, self._dictionary, self._kb, self._sharing, self._limits, self._start
-        )
+        self._query_set = QuerySet(subscriptions, varying, self._environment, self._start)
         self._query_set.on_many = self._take_some
         return self._query_set
 
