@@ -334,30 +334,22 @@ class Journal:
 
     def promised(self, clock: Clock, time: int, stream: int | None) -> None:
         """Record the promise that no event before a time will come."""
-        self.begin()
-        self._open.happenings.append(Promised(clock, time, stream))
+        self.note(Promised(clock, time, stream))
 
     def held(self, stream: int, holds: bool) -> None:
         """Record that a stream holds the others back, or no longer."""
-        self.begin()
-        self._open.happenings.append(Held(stream, holds))
-
-    def registered(self, number: int) -> None:
-        """Record that a query begins."""
-        self.begin()
-        self._open.happenings.append(Registered(number))
-
-    def cancelled(self, number: int) -> None:
-        """Record that a query was removed."""
-        self.begin()
-        self._open.happenings.append(Cancelled(number))
+        self.note(Held(stream, holds))
 
     def changed(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
         """Record that a background graph has other triples from now on; None: it was removed."""
         what = Changed.of(name, triples)
+        self.note(what)
+        self._open.kept.graphs[what.graph] = what.triples
+
+    def note(self, what: Happening) -> None:
+        """Record a happening that is neither events nor the advance of queries."""
         self.begin()
         self._open.happenings.append(what)
-        self._open.kept.graphs[what.graph] = what.triples
 
     def _join(self) -> bool:
         """Join events that came one by one, if nothing was late or came between them.

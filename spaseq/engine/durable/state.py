@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 
 from spaseq.engine.durable import journal as taken
 from spaseq.engine.durable.horizon import keeps, unneeded
-from spaseq.engine.durable.journal import Journal, Orders
+from spaseq.engine.durable.journal import Cancelled, Journal, Orders, Registered
 from spaseq.engine.durable.outbox import Outbox
 from spaseq.engine.durable.replay import Position, Replay, Restored, StateSettings
 from spaseq.engine.durable.store import Commit, Store, StoredQuery, changed
@@ -127,7 +127,7 @@ class EngineState:
         if self._dispatcher.registered == rank:
             del self._numbers[rank]  # it joined a query set
         said = StoredQuery(number, name, query.text or str(query), self._journal.seq)
-        self._journal.registered(number)
+        self._journal.note(Registered(number))
         self._next += 1
         self._new.append(said)
         self._added(said, handle, None)
@@ -163,7 +163,7 @@ class EngineState:
         if number in self._of and number not in self._cancelled:
             self._cancelled.add(number)
             if self._dispatcher.journal is not None:
-                self._journal.cancelled(number)
+                self._journal.note(Cancelled(number))
             name = self._queries[number].name
             if self.handles.get(name) is self._of[number]:
                 del self.handles[name]

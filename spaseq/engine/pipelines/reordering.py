@@ -195,8 +195,6 @@ class Reordering:
     def release(self) -> EventBatch | None:
         """Advance the watermark; return the events that it has reached, in order."""
         holding = [clock for clock in self.clocks.values() if clock.holds]
-        if not holding and len(self.clocks) == len(self._waiting) == 1 and len(self._waiting[0]) == 1:
-            return self._take_one()
         if holding:
             reached = min(map(self._reached, holding))
         else:
@@ -204,15 +202,6 @@ class Reordering:
         self.watermark = max(self.watermark, reached)
         # While several streams are pulled, another may still bring events of the same time.
         return self._take(self.watermark - 1 if len(holding) > 1 else self.watermark)
-
-    def _take_one(self) -> EventBatch | None:
-        """Return the only event that is held, if the watermark has reached it."""
-        (clock,), (event,) = self.clocks.values(), self._waiting
-        self.watermark = max(self.watermark, self._reached(clock))
-        if event.time.item(0) > self.watermark:
-            return None
-        self._waiting, self.held = [], 0
-        return event
 
     def drain(self) -> EventBatch | None:
         """Return all held events: their streams have ended."""
