@@ -54,7 +54,7 @@ class Core:
     its rows, for the sources read so far. ``state``: what outlives the process.
 
     A call runs all its tasks in order, those of callbacks included; then it raises what was raised meanwhile.
-    So no event and no match depends on exceptions of others. A noted interrupt leaves tasks and jobs that
+    So no event and no match depends on exceptions of others. A noted interrupt leaves tasks and work that
     have not begun to the next call. An interrupt that could not be deferred ends all queries.
     """
 

@@ -19,7 +19,7 @@ import spaseq
 from spaseq.engine import inbox, reading
 from spaseq.engine.pipelines import dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.stream_set import RegisteredQuery
+from spaseq.engine.pipelines.stream_set import DispatchedQuery
 from spaseq.events import EventBatch
 from spaseq.matching.sharing import canonical as shared_names
 from spaseq.patterns import discrimination
@@ -250,17 +250,17 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The queries that look at events, by the name of their sequence, each time that they do."""
     names: list[str] = []
 
-    def counted(of: type[RegisteredQuery] | type[Pipeline], name: str) -> None:
+    def counted(of: type[DispatchedQuery] | type[Pipeline], name: str) -> None:
         look = getattr(of, name)
 
-        def counting(self: RegisteredQuery | Pipeline, batch: EventBatch, position: int) -> object:
+        def counting(self: DispatchedQuery | Pipeline, batch: EventBatch, position: int) -> object:
             pipeline = self if isinstance(self, Pipeline) else self.pipeline
             names.append(",".join(sorted(gpm.name for gpm in pipeline.query.gpms)))
             return look(self, batch, position)
 
         monkeypatch.setattr(of, name, counting)
 
-    counted(RegisteredQuery, "process")
+    counted(DispatchedQuery, "process")
     counted(Pipeline, "take_one")
     return names
 

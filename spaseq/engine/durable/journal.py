@@ -267,7 +267,6 @@ class JournalEntry:
 @dataclass(slots=True)
 class _OpenEntry:
     kept: JournalEntry
-    orders: Orders = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
 
 
@@ -312,7 +311,7 @@ class Journal:
     def begin(self) -> None:
         """Record the state of the orders, if a new entry begins."""
         if not self._open.happenings:
-            self._open.orders = self._open.kept.begun = self._orders()
+            self._open.kept.begun = self._orders()
         self._is_written = self._is_moved = False
 
     def arrived(self, stream: int, first: int, batch: EventBatch) -> None:
@@ -389,7 +388,7 @@ class Journal:
         """Return the entries from ``first`` on that must be written: their numbers, events and bytes."""
         entries = [*self._whole, self._open] if self._open.happenings else self._whole
         return [
-            (each.kept.seq, each.kept.events, encode(each.orders, each.happenings, self._dictionary))
+            (each.kept.seq, each.kept.events, encode(each.kept.begun, each.happenings, self._dictionary))
             for each in ([] if self._is_written else entries)
             if each.kept.seq >= first
         ]

@@ -6,7 +6,7 @@ hundred pushed events, and a few events cost it as much as many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from spaseq.alone import Single
 from spaseq.engine.pipelines.routes import Routes
-from spaseq.engine.pipelines.stream_set import DueWork, RegisteredQuery, StreamSet
+from spaseq.engine.pipelines.stream_set import DispatchedQuery, DueWork, StreamSet
 from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import DeadLetterKind, Rejects
 from spaseq.engine.turn import Turn
@@ -38,7 +38,7 @@ MOST: Final = 4_096
 
 
 class Dispatcher(Routes):
-    """RegisteredQuery queries, and how far their streams have come.
+    """DispatchedQuery queries, and how far their streams have come.
 
     Queries that read the same streams share an order and an index: a ``StreamSet``. An exception in a query
     ends that query only (in an order, the queries that share it). Exceptions of callbacks are collected by
@@ -62,13 +62,13 @@ class Dispatcher(Routes):
         #: Called with all events as they arrive. It must not raise.
         self.seen: Callable[[EventBatch], None] | None = None
         #: The queries with work that is due; the one that has waited longest is first.
-        self.due: dict[RegisteredQuery, None] = {}
+        self.due: dict[DispatchedQuery, None] = {}
         # Those of them with new work since they were last found to wait.
-        self._fresh: dict[RegisteredQuery, None] = {}
+        self._fresh: dict[DispatchedQuery, None] = {}
         # Queries that have begun since work was last done.
-        self._begun: dict[RegisteredQuery, None] = {}
+        self._begun: dict[DispatchedQuery, None] = {}
         # Queries with matches that their callbacks may not have been given.
-        self._unfinished: set[RegisteredQuery] = set()
+        self._unfinished: set[DispatchedQuery] = set()
         self.is_asked = True
         self._ill_typed = IllTyped(dictionary)
         #: Events of several streams that have waited, in order: ``move`` takes them first.
@@ -99,7 +99,7 @@ class Dispatcher(Routes):
         event = batch if batch.at.n == before else batch.renumber(before)
         self._arrivals[stream] = before + 1
         self.events += 1
-        due: list[RegisteredQuery] = []
+        due: list[DispatchedQuery] = []
         for stream_set in readers:
             try:
                 due += stream_set.step(event)
@@ -158,15 +158,6 @@ class Dispatcher(Routes):
         finally:
             if self._arrivals[stream] > before:
                 journal.arrived(stream, before, batch)
-
-    def number(self, stream: int, first: int) -> None:
-        """Set the arrival number of a stream's next event."""
-        self._arrivals[stream] = first
-
-    @property
-    def arrivals(self) -> Mapping[int, int]:
-        """How many events of each stream have arrived."""
-        return self._arrivals
 
     def move(self) -> None:
         """Advance every query to its watermark, and deliver the matches."""
@@ -297,11 +288,7 @@ class Dispatcher(Routes):
             if self.due:
                 self._work()
 
-    def _is_alone(self, query: RegisteredQuery) -> bool:
-        """Return whether a query's order is the only one of its streams."""
-        return len(self._stream_sets.get(query.stream_set.streams, ())) == 1
-
-    def _pass_on(self, query: RegisteredQuery, output: int) -> None:
+    def _pass_on(self, query: DispatchedQuery, output: int) -> None:
         """Pass the events of REGISTER STREAM to the queries that read that stream."""
         derived = query.pipeline.answers.derived()
         if derived is not None:
@@ -313,7 +300,7 @@ class Dispatcher(Routes):
 
     # --- due work ---------------------------------------------------------------------------------
 
-    def _add(self, queries: Iterable[RegisteredQuery]) -> None:
+    def _add(self, queries: Iterable[DispatchedQuery]) -> None:
         """Note queries with further work."""
         for query in queries:
             self.due[query] = self._fresh[query] = None
@@ -331,7 +318,7 @@ class Dispatcher(Routes):
                 break
         self._sharing.forget()  # queries may not run again soon, and would keep a whole batch
 
-    def _prepare(self, begun: Iterable[RegisteredQuery]) -> None:
+    def _prepare(self, begun: Iterable[DispatchedQuery]) -> None:
         """Prepare the queries that begin with these events; an error in one ends it.
 
         Preparing them one after the other takes half of the time of preparing each before its first events.
@@ -348,7 +335,7 @@ class Dispatcher(Routes):
                 self.fail([query], error)
             before = batch
 
-    def _due_now(self) -> Sequence[RegisteredQuery]:
+    def _due_now(self) -> Sequence[DispatchedQuery]:
         """Return the queries with work that must be done now."""
         if self.is_asked:
             due = list(self.due)
@@ -364,12 +351,12 @@ class Dispatcher(Routes):
                     left -= _size(query)
         return sorted(due, key=_rank) if len(due) > 1 else due
 
-    def _may_wait(self, query: RegisteredQuery) -> bool:
+    def _may_wait(self, query: DispatchedQuery) -> bool:
         """Return whether a query's work may wait until its matches are read."""
         # If there are several orders of the same streams, one may be merged into the other.
         return query.is_sparse and self._is_alone(query) and _size(query) < ENOUGH
 
-    def _run_all(self, query: RegisteredQuery, joined: dict[tuple[int, ...], EventBatch]) -> None:
+    def _run_all(self, query: DispatchedQuery, joined: dict[tuple[int, ...], EventBatch]) -> None:
         """Do all work of a query. ``joined``: joined batches, by the batches they are made of."""
         if query in self._unfinished:
             self._unfinished.discard(query)
@@ -387,7 +374,7 @@ class Dispatcher(Routes):
         self._fresh.pop(query, None)
         self.due.pop(query, None)
 
-    def _begin(self, query: RegisteredQuery, batch: EventBatch) -> None:
+    def _begin(self, query: DispatchedQuery, batch: EventBatch) -> None:
         """Begin a query with its first event."""
         try:
             query.pipeline.begin(batch)
@@ -395,13 +382,13 @@ class Dispatcher(Routes):
         except Exception as error:  # the window's start is out of range
             self.fail([query], error)
 
-    def _leave(self, query: RegisteredQuery) -> None:
+    def _leave(self, query: DispatchedQuery) -> None:
         """Leave a query's matches to the next call: an interrupt was noted."""
         self._unfinished.add(query)
         self.due[query] = None
         self._turn.is_behind = True
 
-    def _take_alone(self, queries: Sequence[RegisteredQuery], event: Single) -> None:
+    def _take_alone(self, queries: Sequence[DispatchedQuery], event: Single) -> None:
         """Let queries process an event that nothing waits for, while no other work is due."""
         if queries[0].member is not None and (group := _group_of(queries)) is not None:
             queries = self._see_together(group, queries, event)
@@ -418,7 +405,7 @@ class Dispatcher(Routes):
             self._add(queries)
             self._work()
 
-    def _run(self, query: RegisteredQuery, work: DueWork) -> None:
+    def _run(self, query: DispatchedQuery, work: DueWork) -> None:
         """Do a query's work: it goes on, with events or with time alone."""
         pipeline, handle, batch = query.pipeline, query.handle, work.batch
         # The events that a query makes for another are part of its matches.
@@ -439,7 +426,7 @@ class Dispatcher(Routes):
         elif stream_set.waiting:
             stream_set.waiting.pop(query, None)
 
-    def _process(self, query: RegisteredQuery, batch: EventBatch, position: int) -> None:
+    def _process(self, query: DispatchedQuery, batch: EventBatch, position: int) -> None:
         """Let a query process events; a single one mostly completes nothing."""
         handle, pipeline = query.handle, query.pipeline
         if handle.is_over:
@@ -462,8 +449,8 @@ class Dispatcher(Routes):
             self._warn_of_ill_typed(batch)
 
     def _see_together(
-        self, group: MemberGroup, queries: Sequence[RegisteredQuery], event: Single
-    ) -> Sequence[RegisteredQuery]:
+        self, group: MemberGroup, queries: Sequence[DispatchedQuery], event: Single
+    ) -> Sequence[DispatchedQuery]:
         """Let a group process a single event for all members; return those with matches that it completes.
 
         ``queries``: the ones it concerns.
@@ -491,14 +478,14 @@ class Dispatcher(Routes):
             for message in self._ill_typed.found(batch).values():
                 warn_within(message)
 
-    def fail(self, queries: Iterable[RegisteredQuery], error: BaseException) -> None:
+    def fail(self, queries: Iterable[DispatchedQuery], error: BaseException) -> None:
         """End queries because of an exception during an event."""
         for query in queries:
             query.handle.fail(error)
         # Solutions for the current batch may be incomplete.
         self._sharing.forget()
 
-    def _close(self, query: RegisteredQuery) -> None:
+    def _close(self, query: DispatchedQuery) -> None:
         """End a query's last window."""
         if query.is_closed:
             return
@@ -514,7 +501,7 @@ class Dispatcher(Routes):
         query.is_closed = True
 
 
-def _group_of(queries: Sequence[RegisteredQuery]) -> MemberGroup | None:
+def _group_of(queries: Sequence[DispatchedQuery]) -> MemberGroup | None:
     """Return the group that processes a single event for all of some queries, if there is one."""
     first = queries[0].member
     group = None if first is None else first.group
@@ -526,11 +513,11 @@ def _group_of(queries: Sequence[RegisteredQuery]) -> MemberGroup | None:
     return group
 
 
-def _rank(query: RegisteredQuery) -> int:
+def _rank(query: DispatchedQuery) -> int:
     return query.rank
 
 
-def _size(query: RegisteredQuery) -> int:
+def _size(query: DispatchedQuery) -> int:
     """Return how many events wait for a query."""
     return sum(len(work.batch) for work in query.due if work.batch is not None)
 

@@ -55,7 +55,7 @@ class StreamSet:
         """``streams`` as for ``Reordering``; ``elements`` are the engine's."""
         self.order = Reordering(streams, lateness)
         self.streams = frozenset(streams)
-        self.members: list[RegisteredQuery] = []
+        self.members: list[DispatchedQuery] = []
         self.position = 0
         #: How many events it had released in the last engine that this one has not seen.
         self.before = 0
@@ -63,10 +63,10 @@ class StreamSet:
         self.counts: Counter[int] = Counter()
         self.is_fresh = True
         self.layer = 0
-        self.waiting: dict[RegisteredQuery, None] = {}
-        self._attending: dict[RegisteredQuery, None] = {}
-        self._new: list[RegisteredQuery] = []
-        self._begun: list[tuple[RegisteredQuery, EventBatch]] = []
+        self.waiting: dict[DispatchedQuery, None] = {}
+        self._attending: dict[DispatchedQuery, None] = {}
+        self._new: list[DispatchedQuery] = []
+        self._begun: list[tuple[DispatchedQuery, EventBatch]] = []
         # Queries that join together share a sample as long as one of them needs it. A query with a sample of
         # its own, or without one, does not keep the others' events.
         self._sample: Callable[[], Sample | None] = _nothing
@@ -75,7 +75,7 @@ class StreamSet:
         self._is_sampled = False
         # The last event and, before it, the last event of an earlier time, with their positions.
         self.passed: tuple[tuple[int, EventBatch], ...] = ()
-        self._index: ByStream[RegisteredQuery] = ByStream(streams)
+        self._index: ByStream[DispatchedQuery] = ByStream(streams)
         self._over = 0
         self._elements = elements
         self._kin = Kin()
@@ -90,11 +90,11 @@ class StreamSet:
         return self._over < len(self.members)
 
     @property
-    def live(self) -> list[RegisteredQuery]:
+    def live(self) -> list[DispatchedQuery]:
         """The queries that are not over."""
         return [query for query in self.members if not query.handle.is_over]
 
-    def join(self, query: RegisteredQuery) -> None:
+    def join(self, query: DispatchedQuery) -> None:
         """Add a query, which sees the events from now on."""
         sample = self._sample()
         if sample is None:
@@ -107,12 +107,12 @@ class StreamSet:
         if query.output is not None:
             self.waiting[query] = None  # its progress matters to the readers of its stream
 
-    def _enter(self, query: RegisteredQuery) -> None:
+    def _enter(self, query: DispatchedQuery) -> None:
         self.members.append(query)
         self._over += query.is_over
         self.looks_back |= query.asks_for_last
 
-    def _put(self, query: RegisteredQuery) -> None:
+    def _put(self, query: DispatchedQuery) -> None:
         """Put a query into the index of events that concern it."""
         query.gather()
         if query.is_over:
@@ -127,7 +127,7 @@ class StreamSet:
         """Note that one of the queries is over."""
         self._over += 1
 
-    def attend(self, query: RegisteredQuery) -> None:
+    def attend(self, query: DispatchedQuery) -> None:
         """Let every event from now on concern a query."""
         self._attending[query] = None
 
@@ -136,7 +136,7 @@ class StreamSet:
         self._samples.add(sample)
         self._is_sampled = True
 
-    def absorb(self, other: StreamSet) -> list[RegisteredQuery]:
+    def absorb(self, other: StreamSet) -> list[DispatchedQuery]:
         """Take over the queries of a stream set in the same state (``equals``).
 
         Return the queries with further work: with events that only the other one remembers. This one may
@@ -182,7 +182,7 @@ class StreamSet:
 
     # --- events -------------------------------------------------------------------------------
 
-    def release(self, last: bool = False) -> list[RegisteredQuery]:
+    def release(self, last: bool = False) -> list[DispatchedQuery]:
         """Give queries the events that the watermark has reached; ``last``: all events left.
 
         Return the queries with further work.
@@ -195,7 +195,7 @@ class StreamSet:
         batch = self.order.drain() if last else self.order.release()
         if batch is not None:
             self._begin(batch)
-        due: list[RegisteredQuery] = []
+        due: list[DispatchedQuery] = []
         if batch is not None:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
@@ -203,7 +203,7 @@ class StreamSet:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
             wanted: dict[bytes, Ids] = {}
-            given: list[tuple[RegisteredQuery, bytes | None, list[EventBatch]]] = []
+            given: list[tuple[DispatchedQuery, bytes | None, list[EventBatch]]] = []
             earlier: Ids | None = None
             for query in self._concerned(batch) if few is None else few:
                 some = None if few is None or not query.pipeline.is_sparse else few[query]
@@ -249,14 +249,14 @@ class StreamSet:
                 return False
         return True
 
-    def concerned(self, stream: int, terms: Sequence[int]) -> list[RegisteredQuery]:
+    def concerned(self, stream: int, terms: Sequence[int]) -> list[DispatchedQuery]:
         """Return the queries that a single event may concern, possibly some that are over, in any order."""
         if len(self._attending) == len(self.members):
             return self.members
         found = self._index.of_single(stream, terms)
         return [*{*self._attending, *found}] if self._attending else found
 
-    def step(self, event: Single) -> list[RegisteredQuery]:
+    def step(self, event: Single) -> list[DispatchedQuery]:
         """Do ``release`` for such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
@@ -290,7 +290,7 @@ class StreamSet:
                 self._samples.discard(sample)
         self._is_sampled = bool(self._samples)
 
-    def _unseen(self, query: RegisteredQuery, begin: int) -> list[tuple[int, EventBatch]]:
+    def _unseen(self, query: DispatchedQuery, begin: int) -> list[tuple[int, EventBatch]]:
         """Return the last event that a query was not given, and the last one of an earlier time than that.
 
         With their positions: simultaneous events are not between each other.
@@ -322,7 +322,7 @@ class StreamSet:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
 
-    def beginning(self) -> Sequence[tuple[RegisteredQuery, EventBatch]]:
+    def beginning(self) -> Sequence[tuple[DispatchedQuery, EventBatch]]:
         """Return the queries that begin now, with their first event, even if it does not concern them."""
         begun, self._begun = self._begun, []
         return begun
@@ -335,9 +335,9 @@ class StreamSet:
         for stream, count in zip(streams.tolist(), counts.tolist(), strict=True):
             self.counts[stream] += count
 
-    def _concerned(self, batch: EventBatch) -> list[RegisteredQuery]:
+    def _concerned(self, batch: EventBatch) -> list[DispatchedQuery]:
         """Return the queries that events may concern, in the order in which they were registered."""
-        found: list[RegisteredQuery]
+        found: list[DispatchedQuery]
         if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
             found = self.members
         else:
@@ -346,7 +346,7 @@ class StreamSet:
                 found = sorted(dict.fromkeys(found), key=_rank)
         return [query for query in found if not query.handle.is_over]
 
-    def _several(self, batch: EventBatch) -> dict[RegisteredQuery, Ids | None] | None:
+    def _several(self, batch: EventBatch) -> dict[DispatchedQuery, Ids | None] | None:
         """Return the queries that events may concern, in their order, each with the events that do.
 
         None instead of events: the query gets all, as most concern it. None at all: finding out does not pay.
@@ -390,11 +390,11 @@ def _nothing() -> None:
     """Return None: the weak reference of no object."""
 
 
-def _rank(query: RegisteredQuery) -> int:
+def _rank(query: DispatchedQuery) -> int:
     return query.rank
 
 
-class RegisteredQuery:
+class DispatchedQuery:
     """A query's pipeline or subscribers, and its position among the events of its stream set.
 
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: the time up to which that is
