@@ -176,23 +176,21 @@ class Core:
             self.arrive_built()
         if not self._is_behind:
             return
-        arriving, is_one = inbox.batches(dispatcher.arrived), inbox.size == 1
-        inbox.events, inbox.size = [], 0
-        if is_one and is_asked and not dispatcher.is_behind:
+        pushed, arriving = inbox.size, inbox.take(dispatcher.arrived)
+        if pushed == len(arriving) == 1 and is_asked and not dispatcher.due:
             self._begin(partial(dispatcher.arrive, *arriving[0]))
             return
-        dispatcher.arriving = [*dispatcher.arriving, *arriving]
         dispatcher.is_asked = is_asked
         try:
-            self._begin(dispatcher.move)
+            self._begin(partial(dispatcher.move, arriving))
         finally:
             dispatcher.is_asked = True
 
     @property
     def _is_behind(self) -> bool:
         """Whether work is deferred until results are read, or was left by an interrupt."""
-        dispatcher = self.dispatcher
-        return bool(self.inbox.events or self.tasks or dispatcher.arriving or dispatcher.due)
+        inbox = self.inbox
+        return bool(inbox.events or inbox.batches or self.tasks or self.dispatcher.due)
 
     @property
     def waiting(self) -> int:
@@ -233,7 +231,7 @@ class Core:
     def _commit(self, state: EngineState, outputs: Mapping[str, IO[Any]]) -> None:
         """Deliver matches that an interrupt has left, and commit."""
         with self.turn.deferral.held():
-            if self.dispatcher.is_behind:
+            if self.dispatcher.due:
                 self.dispatcher.move()
             state.commit(outputs)
 

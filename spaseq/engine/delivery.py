@@ -512,7 +512,7 @@ class Delivery:
         if not self.is_asked:
             try:
                 warn(str(self._error))
-            except Warning as raised:  # warnings are errors
+            except Exception as raised:  # warnings are errors
                 self._turn.raised.add(raised)
 
 

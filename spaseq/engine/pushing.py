@@ -273,7 +273,7 @@ class Pushing:
     def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
         """Return whether it cannot be observed if an event is processed now or when a result is read."""
         core, dispatcher = self._core, self._dispatcher
-        if core.is_working or core.tasks or dispatcher.arriving or self._turn.prompt:
+        if core.is_working or core.tasks or self._inbox.batches or self._turn.prompt:
             return False
         inbox = self._inbox
         if inbox.events:

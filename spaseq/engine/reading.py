@@ -152,21 +152,22 @@ class Steps(Iterator[None]):
         time = batch.time
         if (time[1:] < time[:-1]).any():
             return False
-        before = [waiting.time.item(-1) for of, waiting in dispatcher.arriving if of == stream]
+        before = [waiting.time.item(-1) for of, waiting in core.inbox.batches if of == stream]
         first = time.item(0)
         if first < max(before, default=first):
             return False
         # The first events determine the clock of all.
-        is_first = dispatcher.is_new(stream) and all(of.clock is batch.clock for _, of in dispatcher.arriving)
+        is_first = dispatcher.is_new(stream) and all(of.clock is batch.clock for _, of in core.inbox.batches)
         return is_first or dispatcher.is_smooth(stream, batch.clock, first)
 
     def _wait(self, stream: int, batch: EventBatch) -> None:
         """Keep events until there are enough to process them."""
         core = self._core
-        core.dispatcher.arriving, core.turn.is_behind = [*core.dispatcher.arriving, (stream, batch)], True
+        core.inbox.batches.append((stream, batch))
+        core.turn.is_behind = True
         queries = sum(len(stream_set.members) for stream_set in core.dispatcher.stream_sets)
         enough = min(2 * ENOUGH if queries >= _MANY else ENOUGH, self._pace.size)
-        if sum(len(waiting) + len(waiting.p) for _, waiting in core.dispatcher.arriving) >= enough:
+        if sum(len(waiting) + len(waiting.p) for _, waiting in core.inbox.batches) >= enough:
             begun = perf_counter()
             core.catch_up()
             self._pace.took(perf_counter() - begun)

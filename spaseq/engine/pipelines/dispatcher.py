@@ -71,8 +71,6 @@ class Dispatcher(Routes):
         self._unfinished: set[DispatchedQuery] = set()
         self.is_asked = True
         self._ill_typed = IllTyped(dictionary)
-        #: Events of several streams that have waited, in order: ``move`` takes them first.
-        self.arriving: Sequence[tuple[int, EventBatch]] = ()
         #: Shapes that every event from outside must conform to, if any.
         self.shapes: Shapes | None = None
         #: Records everything that happens, if there is a state.
@@ -81,7 +79,7 @@ class Dispatcher(Routes):
     def abort(self, interrupt: BaseException) -> None:
         """End all queries and discard their memory: a call was interrupted in the middle."""
         self.fail([query for query in self.queries if not query.handle.is_over], interrupt)
-        self.due, self._fresh, self._begun, self._unfinished, self.arriving = {}, {}, {}, set(), ()
+        self.due, self._fresh, self._begun, self._unfinished = {}, {}, {}, set()
         self._clear()
 
     def unhold(self) -> None:
@@ -133,7 +131,7 @@ class Dispatcher(Routes):
         Such an event is not put in order: with that, a push with a callback takes 1.9 times as long.
         """
         readers = self._readers.get(stream)
-        if self.due or self._makers or self._stirred or self.arriving or not readers:
+        if self.due or self._makers or self._stirred or not readers:
             return None
         if self.journal is not None or self.seen is not None or self.shapes is not None or not self.is_asked:
             return None
@@ -159,9 +157,8 @@ class Dispatcher(Routes):
             if self._arrivals[stream] > before:
                 journal.arrived(stream, before, batch)
 
-    def move(self) -> None:
-        """Advance every query to its watermark, and deliver the matches."""
-        arriving, self.arriving = self.arriving, ()
+    def move(self, arriving: Iterable[tuple[int, EventBatch]] = ()) -> None:
+        """Advance every query to its watermark, and deliver the matches; before, let events arrive."""
         for stream, batch in arriving:
             self.enter(stream, batch)
         if self.journal is not None:
@@ -246,11 +243,6 @@ class Dispatcher(Routes):
             self._reject_clock(numbered, misfit)
         for index in sorted(late) if not self.is_replayed else ():
             self._rejects.too_late(numbered, index, *late[index])
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether work is deferred until results are read, or was left by an interrupt."""
-        return bool(self.arriving or self.due)
 
     def _release(self, stream_sets: Iterable[StreamSet], *, last: bool = False) -> None:
         """Release to queries the events that the watermark has reached; ``last``: all events left."""
