@@ -376,6 +376,7 @@ class Delivery:
     def _end(self) -> None:
         """Note that the query is over."""
         self.is_over = True
+        self._pipeline.on_done = nothing  # no cycle keeps the partial matches
         if self._is_prompt:
             self._is_prompt = False
             self._turn.prompt -= 1
@@ -522,3 +523,7 @@ def _is_of_memory(error: BaseException) -> bool:
     while cause is not None and not isinstance(cause, MemoryError):
         cause = cause.__cause__ or cause.__context__
     return cause is not None
+
+
+def nothing() -> None:
+    """Do nothing: there is no listener."""

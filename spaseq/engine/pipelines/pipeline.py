@@ -10,7 +10,7 @@ from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound, Shed
-from spaseq.engine.delivery import Answers, Unread
+from spaseq.engine.delivery import Answers, Unread, nothing
 from spaseq.engine.pipelines.patterns import Environment, Patterns
 from spaseq.engine.pipelines.stats import Observation, Shedder, Stats, StreamPosition
 from spaseq.errors import warn_within
@@ -95,7 +95,7 @@ class Pipeline:
         self.watcher: Watcher | None = None
         self.output, self.done = self.answers.output, self.answers.is_over
         #: Called when no more answers are needed.
-        self.on_done: Callable[[], None] = _nothing
+        self.on_done: Callable[[], None] = nothing
         self.position = 0
         self.unkept: str | None = None
         self._bound: Bound | None = None
@@ -509,10 +509,6 @@ class Pipeline:
         if self.may_leave and not bounded and is_enumerating(self.matcher):
             self.unread = Unread(self.matcher, self.read)
         return self.matcher
-
-
-def _nothing() -> None:
-    """Do nothing: there is no listener."""
 
 
 def _one() -> int:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.delivery import AT_ONCE, Undelivered, Unread
+from spaseq.engine.delivery import AT_ONCE, Undelivered, Unread, nothing
 from spaseq.engine.pipelines.patterns import Environment, Patterns, RowCounts, TablePatterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.engine.pipelines.stats import Stats
@@ -316,10 +316,6 @@ class Subscription:
         )
 
 
-def _nothing() -> None:
-    """Do nothing: there is no listener."""
-
-
 class QuerySet:
     """Queries of one form, run together by their ``pipeline``.
 
@@ -346,7 +342,7 @@ class QuerySet:
         # The number of matches not taken yet.
         self._unhanded = 0
         #: Called when there are so many that they should be taken before more are found.
-        self.on_many: Callable[[], None] = _nothing
+        self.on_many: Callable[[], None] = nothing
         self._live = len(subscriptions)
         rows: list[list[Subscription]] = [[*subscriptions]]
         made, dictionary = self._template, environment.dictionary
