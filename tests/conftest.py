@@ -67,6 +67,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             process.wait()
 
 
+def pytest_runtest_setup() -> None:
+    """Let Python handle Ctrl-C in each test. PySpark leaves its own handler, which no turn defers."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark ``slow`` all but the first cases of a test that is marked ``few``, and ``long`` beyond its ``ci``.
 

@@ -17,14 +17,14 @@ from spaseq.engine.inbox import Inbox
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.rejects import DeadLetters, Rejects
 from spaseq.engine.turn import Turn
-from spaseq.errors import EngineError, warn
+from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.limits import Limits
 from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary, Term
 
 if TYPE_CHECKING:
-    from spaseq.engine.durable.state import State
+    from spaseq.engine.durable.state import EngineState
 
 
 #: Terms are swept only after this many new ones. (A push waits while this many are forgotten.)
@@ -54,7 +54,7 @@ class Core:
     its rows, for the sources read so far. ``state``: what outlives the process.
 
     A call runs all its tasks in order, those of callbacks included; then it raises what was raised meanwhile.
-    So no event and no match depends on exceptions of others. A noted interrupt leaves tasks and jobs that
+    So no event and no match depends on exceptions of others. A noted interrupt leaves tasks and work that
     have not begun to the next call. An interrupt that could not be deferred ends all queries.
     """
 
@@ -78,7 +78,7 @@ class Core:
         # How many events callbacks have pushed since the engine was last idle.
         self._queued = 0
         self.turn.catch_up = self.catch_up
-        self.state: State | None = None
+        self.state: EngineState | None = None
         self.is_working = self.is_taking = self.is_closed = self.is_closing = False
 
     # --- one turn -----------------------------------------------------------------------------
@@ -124,8 +124,6 @@ class Core:
         finally:
             self.is_working = False
         self.turn.is_behind = self._is_behind
-        if self.dispatcher.jobs.failures:
-            self._tell()
 
     def _abort(self, interrupt: BaseException) -> None:
         """End all queries: an interrupt that was not deferred left them inconsistent."""
@@ -167,12 +165,6 @@ class Core:
         except Exception as error:
             self.turn.raised.add(error)
 
-    def _tell(self) -> None:
-        """Warn of failed queries with handles that will not be read."""
-        for handle in self.dispatcher.jobs.failed():
-            if not handle.is_asked:
-                self.attempt(partial(warn, str(handle.error)))
-
     def catch_up(self, *, is_asked: bool = True) -> None:
         """Process the events that have waited, unless a task is running; also deferred work if results are
         read.
@@ -184,23 +176,21 @@ class Core:
             self.arrive_built()
         if not self._is_behind:
             return
-        arriving, is_one = inbox.batches(dispatcher.arrived), inbox.size == 1
-        inbox.events, inbox.size = [], 0
-        if is_one and is_asked and not dispatcher.is_behind:
+        pushed, arriving = inbox.size, inbox.take(dispatcher.arrived)
+        if pushed == len(arriving) == 1 and is_asked and not dispatcher.due:
             self._begin(partial(dispatcher.arrive, *arriving[0]))
             return
-        dispatcher.arriving = [*dispatcher.arriving, *arriving]
-        dispatcher.jobs.is_asked = is_asked
+        dispatcher.is_asked = is_asked
         try:
-            self._begin(dispatcher.move)
+            self._begin(partial(dispatcher.move, arriving))
         finally:
-            dispatcher.jobs.is_asked = True
+            dispatcher.is_asked = True
 
     @property
     def _is_behind(self) -> bool:
         """Whether work is deferred until results are read, or was left by an interrupt."""
-        dispatcher = self.dispatcher
-        return bool(self.inbox.events or self.tasks or dispatcher.arriving or dispatcher.jobs.queue)
+        inbox = self.inbox
+        return bool(inbox.events or inbox.batches or self.tasks or self.dispatcher.due)
 
     @property
     def waiting(self) -> int:
@@ -238,10 +228,10 @@ class Core:
         self.check_open()
         self.do(partial(self._commit, self.state, outputs))
 
-    def _commit(self, state: State, outputs: Mapping[str, IO[Any]]) -> None:
+    def _commit(self, state: EngineState, outputs: Mapping[str, IO[Any]]) -> None:
         """Deliver matches that an interrupt has left, and commit."""
         with self.turn.deferral.held():
-            if self.dispatcher.is_behind:
+            if self.dispatcher.due:
                 self.dispatcher.move()
             state.commit(outputs)
 

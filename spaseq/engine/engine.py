@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
@@ -28,11 +29,11 @@ from spaseq.engine.arguments import (
 from spaseq.engine.core import Core
 from spaseq.engine.handle import Handle
 from spaseq.engine.pushing import Pushing
-from spaseq.engine.reading import Reading, Source, Steps, WallClock
-from spaseq.engine.registry import Bounds, Registry
+from spaseq.engine.reading import Source, SourceReading, Steps, WallClock
+from spaseq.engine.registry import EngineBounds, Registry
 from spaseq.engine.rejects import DeadLetters
 from spaseq.errors import EngineError, SourceError
-from spaseq.events import Clock, EventBatch
+from spaseq.events import EARLIEST, LATEST, Clock, EventBatch
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
@@ -109,7 +110,7 @@ class Engine:
         duration_given("lateness", lateness)
         if max_ahead is not None:
             duration_given("max_ahead", max_ahead)
-        self._bounds = Bounds(latency, memory, policy, clock)
+        self._bounds = EngineBounds(latency, memory, policy, clock)
         idle = None if idle is None else duration_given("idle", idle)
         if wall_clock is not None and idle is None:
             raise EngineError("wall_clock moves the time of idle streams on: say idle=, too")
@@ -118,15 +119,16 @@ class Engine:
         self.turn = core.turn
         self._dispatcher, self._rejects, self._dictionary = core.dispatcher, core.rejects, core.dictionary
         self._registry = Registry(core, self._kb, matcher)
-        self._streams = Streams(core)
         self._pushing = Pushing(core, max_ahead)
-        self._reading = Reading(core, idle, None if wall_clock is None else WallClock(wall_clock, lateness))
+        self._reading = SourceReading(
+            core, idle, None if wall_clock is None else WallClock(wall_clock, lateness)
+        )
         if shapes is not None:
             # Imported here, because pyshacl takes a while to load.
             from spaseq.patterns.shapes import Shapes
 
             core.dispatcher.shapes = Shapes(shapes)
-            self.turn.prompts(lambda: False)  # a nonconforming event is reported at once
+            self.turn.prompt += 1  # a nonconforming event is reported at once
         if state is not None:
             from spaseq.engine.durable.horizon import UNREPEATED
 
@@ -200,6 +202,9 @@ class Engine:
         has an instant outside the years 1 to 9999, is a dead letter. Raises ``EngineError`` for an invalid
         time, a mapping instead of a graph, and an invalid stream IRI.
         """
+        if type(time) is int and EARLIEST <= time <= LATEST:
+            self._pushing.push(stream, graph, Clock.TICKS, time, name)
+            return
         try:
             clock, value = time_given(time)
         except FarTimeError as error:
@@ -302,8 +307,14 @@ class Engine:
     def streams(self) -> Mapping[str, StreamStats]:
         """Return the streams that have arrived or that a query reads, by IRI, with their counts."""
         self.turn.flush()
+        found: dict[str, StreamStats] = {}
         with self.turn.deferral, self.turn.lock:
-            return self._streams.stats()
+            for stream, (clock, time) in self._dispatcher.streams().items():
+                iri = self._dictionary.term(stream).value
+                watermark = None if time is None or clock is None else clock.show(time)
+                counts = self._dispatcher.arrived(stream), *self._rejects.of(iri)
+                found[iri] = StreamStats(*counts, watermark)
+        return found
 
     # --- what outlives the process, and the end -----------------------------------------------
 
@@ -357,7 +368,9 @@ class Engine:
         """
         self.turn.flush()
         with self.turn.deferral, self.turn.lock:
-            return self._streams.arrived()
+            counts, term = self._rejects.unnumbered(), self._dictionary.term
+            counts.update({term(stream).value: n for stream, n in self._dispatcher.arrivals.items()})
+        return dict(+counts)
 
     def close(self) -> None:
         """End every window, as no event will come; deliver the rest, close the dead letters.
@@ -409,7 +422,12 @@ class Engine:
 
     def check_read(self) -> None:
         """Raise ``SourceError`` if all events of some stream were malformed."""
-        self._streams.check_read()
+        for stream, (count, letter) in self._rejects.first_bad().items():
+            if not self._dispatcher.arrived(self._dictionary.pin(ox.NamedNode(stream))):
+                many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
+                raise SourceError(
+                    f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"
+                )
 
     @property
     def bad(self) -> int:
@@ -440,7 +458,12 @@ class Engine:
     def watermark(self) -> datetime | int | None:
         """The time up to which the slowest query is complete; None before the first event."""
         self.turn.flush()
-        return self._streams.watermark()
+        orders = [stream_set.order for stream_set in self._dispatcher.stream_sets]
+        known = [(order.time, order.clock) for order in orders if order.time is not None]
+        if not known:
+            return None
+        time, clock = min(known, key=itemgetter(0))
+        return (clock or Clock.TICKS).show(time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,50 +477,3 @@ class StreamStats:
     bad: int
     late: int
     watermark: datetime | int | None
-
-
-class Streams:
-    """Return the streams that arrived or that a query reads. Must be called with the lock held."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def stats(self) -> Mapping[str, StreamStats]:
-        """Return the streams that have arrived or that a query reads, by IRI, with their counts."""
-        found: dict[str, StreamStats] = {}
-        for stream, (clock, time) in self._core.dispatcher.streams().items():
-            iri = self._core.dictionary.term(stream).value
-            watermark = None if time is None or clock is None else clock.show(time)
-            found[iri] = StreamStats(
-                self._core.dispatcher.arrived(stream), *self._core.rejects.of(iri), watermark
-            )
-        return found
-
-    def arrived(self) -> Mapping[str, int]:
-        """Return how many events of each stream have arrived, late and malformed ones included."""
-        counts = self._core.rejects.unnumbered()
-        counts.update(
-            {self._core.dictionary.term(s).value: n for s, n in self._core.dispatcher.arrivals.items()}
-        )
-        return dict(+counts)
-
-    def watermark(self) -> datetime | int | None:
-        """Return the time up to which the slowest query is complete; None before the first event."""
-        reached = [
-            (stream_set.order.time, stream_set.order.clock)
-            for stream_set in self._core.dispatcher.stream_sets
-        ]
-        known = [(time, clock) for time, clock in reached if time is not None]
-        if not known:
-            return None
-        time, clock = min(known, key=lambda pair: pair[0])
-        return (clock or Clock.TICKS).show(time)
-
-    def check_read(self) -> None:
-        """Raise ``SourceError`` if all events of some stream were malformed."""
-        for stream, (count, letter) in self._core.rejects.first_bad().items():
-            if not self._core.dispatcher.arrived(self._core.dictionary.pin(ox.NamedNode(stream))):
-                many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
-                raise SourceError(
-                    f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"
-                )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from spaseq.engine.delivery import Delivery, nothing
+from spaseq.engine.delivery import AT_ONCE, Delivery
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.query_set import Subscription
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.engine.pipelines.subscription import Subscription
 from spaseq.engine.turn import Turn
-from spaseq.engine.undelivered import AT_ONCE
 from spaseq.errors import EngineError, SpaseqError
 from spaseq.events import EventBatch
 from spaseq.language.syntax import Ask, Query
@@ -23,6 +24,8 @@ from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence
 
+_Taken = TypeVar("_Taken", Match, MatchBatch)
+
 
 class Handle(Delivery):
     """A query in an engine. ``matches`` returns what it has found, unless ``on_match`` gets it.
@@ -31,6 +34,8 @@ class Handle(Delivery):
     """
 
     __slots__ = ("__weakref__", "_before", "_contexts", "on_cancel")
+
+    _pipeline: Pipeline | Subscription
 
     def __init__(
         self,
@@ -54,13 +59,13 @@ class Handle(Delivery):
         # The counts of an earlier process.
         self._before: Stats | None = None
         #: Called when the query is removed.
-        self.on_cancel: Callable[[], None] = nothing
+        self.on_cancel: Callable[[], None] | None = None
         # Callbacks, and queries that read this one's stream, must get events at once. A query that ends by
         # itself counts the events up to that point.
         query = pipeline.query
         ends = query.modifiers.limit is not None or isinstance(query.form, Ask)
         if on_match is not None or query.register is not None or ends:
-            turn.prompts(lambda: self.is_over)
+            self.hurry()
 
     def __repr__(self) -> str:
         self._turn.flush()
@@ -90,6 +95,7 @@ class Handle(Delivery):
         """Run the query, which has not begun, in a query set."""
         subscription.may_leave = self._pipeline.may_leave
         subscription.has(self._found)
+        subscription.on_done = self._end
         self._pipeline = subscription
 
     @property
@@ -146,7 +152,7 @@ class Handle(Delivery):
     @property
     def is_taken(self) -> bool:
         """Whether every match so far was taken."""
-        return not self.is_behind and not self._found.size
+        return self.coming is None and not self._found.size
 
     @property
     def pipeline(self) -> Pipeline | Subscription:
@@ -180,7 +186,7 @@ class Handle(Delivery):
         """Give matches to another callback from now on; ``deliver`` gives it the untaken ones."""
         self._on_match = on_match
         if on_match is not None:
-            self._turn.prompts(lambda: self.is_over)
+            self.hurry()
 
     def keep(self, events: int) -> None:
         """Keep this many of the next events for ``why``, instead of the first 2,000."""
@@ -216,22 +222,7 @@ class Handle(Delivery):
         held in between. If threads read at the same time, each match goes to one of them. Raises ``error``
         after the last match if there is one.
         """
-        turn, found = self._turn, self._found
-        while True:
-            turn.check()
-            match: Match | None = None
-            try:
-                with turn.deferral, turn.lock:
-                    if not found.size:
-                        turn.catch_up()
-                        if not found.size and not self._look(AT_ONCE):
-                            break
-                    match = found.next()
-            except BaseException:
-                if match is not None:  # an interrupt, as the turn ended
-                    with turn.deferral, turn.lock:
-                        found.give_back(alone(match))
-                raise
+        while (match := self._take(self._found.next, AT_ONCE, alone)) is not None:
             yield match
         if self._error is not None:
             raise self._error.with_traceback(None)
@@ -243,24 +234,34 @@ class Handle(Delivery):
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
-        turn, found = self._turn, self._found
-        while True:
-            turn.check()
-            batch: MatchBatch | None = None
-            try:
-                with turn.deferral, turn.lock:
-                    turn.catch_up()
-                    if not found.size and not self._look(max_rows):
-                        break
-                    batch = found.take(max_rows)
-            except BaseException:
-                if batch is not None:  # an interrupt, as the turn ended
-                    with turn.deferral, turn.lock:
-                        found.give_back(batch)
-                raise
+        take = partial(self._found.take, max_rows)
+        while (batch := self._take(take, max_rows, _itself)) is not None:
             yield batch
         if self._error is not None:
             raise self._error.with_traceback(None)
+
+    def _take(
+        self, take: Callable[[], _Taken], most: int, batch_of: Callable[[_Taken], MatchBatch]
+    ) -> _Taken | None:
+        """Return what ``take`` returns of the matches found, None if there are none.
+
+        ``batch_of`` makes it a batch, to be put back if an interrupt is raised as the turn ends.
+        """
+        turn, found = self._turn, self._found
+        taken: _Taken | None = None
+        turn.check()
+        try:
+            with turn.deferral, turn.lock:
+                if turn.is_behind:
+                    turn.catch_up()
+                if found.size or self._look(most):
+                    taken = take()
+        except BaseException:
+            if taken is not None:
+                with turn.deferral, turn.lock:
+                    found.give_back(batch_of(taken))
+            raise
+        return taken
 
     def drop(self) -> None:
         """Discard the unread matches, without enumeration where possible.
@@ -286,13 +287,16 @@ class Handle(Delivery):
             self._turn.catch_up()
             self._pipeline.leave()
             self._cancelled = True
-            self.on_cancel()
+            self._end()
+            if self.on_cancel is not None:
+                self.on_cancel()
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Call ``seen`` with the query's events from now on, in processing order, before their matches."""
-        self._turn.flush()
-        self._turn.prompts(lambda: self.is_over)
-        self._pipeline.follow(seen)
+        with self._turn.deferral, self._turn.lock:
+            self._turn.catch_up()
+            self.hurry()
+            self._pipeline.follow(seen)
 
     @property
     def members(self) -> list[Handle]:
@@ -304,6 +308,6 @@ class Handle(Delivery):
         """How many of the queries that it stands for are not over."""
         return int(not self.is_over)
 
-    def failed(self) -> list[Handle]:
-        """Return the handles of the queries that failed when it did."""
-        return [self]
+
+def _itself(batch: MatchBatch) -> MatchBatch:
+    return batch

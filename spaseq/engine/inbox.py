@@ -1,8 +1,9 @@
-"""Pushed events that wait until a result is read.
+"""Events that wait until a result is read.
 
 Without callbacks, the time at which an event is processed cannot be observed. So a push only records the
 event. Some hundred events are processed together, at a tenth of the cost of one by one, when a result is read
-or the inbox is full. Events that must be reported at once (late or malformed ones) never come here.
+or the inbox is full. Events that must be reported at once (late or malformed ones) never come here. Batches
+of sources wait here, too, until there are enough events.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Inbox:
 
     So no ordering is needed, and none is late. ``clock``: the clock of their times; ``newest``: the last
     time, of the stream ``last``; ``streams``: the ones with events that may wait here; ``size``: how many
-    events wait.
+    events wait. ``batches``: those of sources, by stream; then no pushed event waits.
 
     ``events`` has integers only, as ``row`` gives them: with many long-lived tuples the garbage collector
     would traverse the process again and again.
@@ -45,6 +46,7 @@ class Inbox:
         self.last = 0
         self.size = 0
         self.events: list[int] = []
+        self.batches: list[tuple[int, EventBatch]] = []
         self._dictionary = dictionary
         dictionary.hold(self)
 
@@ -73,15 +75,18 @@ class Inbox:
         """Whether the waiting events must be processed."""
         return self.size >= MOST_EVENTS or len(self.events) >= 3 * MOST_TRIPLES
 
-    def batches(self, arrived: Callable[[int], int]) -> list[tuple[int, EventBatch]]:
-        """Return the waiting events of each stream, numbered after the ``arrived`` ones; they still wait."""
+    def take(self, arrived: Callable[[int], int]) -> list[tuple[int, EventBatch]]:
+        """Return the waiting events of each stream, numbered after the ``arrived`` ones; then none waits."""
         of, clock = list(self), self.clock or Clock.TICKS
         if len(self.streams) > 1:
             of.sort(key=itemgetter(0))  # stable: events of a stream stay in order
-        return [
+        taken = self.batches
+        taken += [
             (stream, several(self._dictionary, clock, stream, arrived(stream), list(events)))
             for stream, events in groupby(of, key=itemgetter(0))
         ]
+        self.batches, self.events, self.size = [], [], 0
+        return taken
 
 
 def row(stream: int, time: int, graph: int, terms: Sequence[int]) -> tuple[int, ...]:

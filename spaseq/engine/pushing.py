@@ -28,7 +28,7 @@ from spaseq.engine.arguments import (
 )
 from spaseq.engine.core import Core
 from spaseq.engine.inbox import row
-from spaseq.engine.rejects import Kind
+from spaseq.engine.rejects import DeadLetterKind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Stamp
 from spaseq.interrupts import Pace
@@ -268,12 +268,12 @@ class Pushing:
             self._dispatcher.arrived(bad.stream) + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
         )
         letter = BadEvent(iri, f"event {before + 1}", bad.reason, bad.payload)
-        self._rejects.malformed(letter, Kind.PUSHED)
+        self._rejects.malformed(letter, DeadLetterKind.PUSHED)
 
     def _may_wait(self, stream: int, clock: Clock, time: int) -> bool:
         """Return whether it cannot be observed if an event is processed now or when a result is read."""
         core, dispatcher = self._core, self._dispatcher
-        if core.is_working or core.tasks or dispatcher.arriving or not self._turn.may_wait:
+        if core.is_working or core.tasks or self._inbox.batches or self._turn.prompt:
             return False
         inbox = self._inbox
         if inbox.events:

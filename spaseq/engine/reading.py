@@ -147,26 +147,27 @@ class Steps(Iterator[None]):
     def _may_wait(self, stream: int, batch: EventBatch) -> bool:
         """Return whether it cannot be observed if events are processed now or when a result is read."""
         core, dispatcher = self._core, self._core.dispatcher
-        if self._is_asked or not len(batch) or not core.turn.may_wait or core.tasks or core.inbox.events:
+        if self._is_asked or not len(batch) or core.turn.prompt or core.tasks or core.inbox.events:
             return False
         time = batch.time
         if (time[1:] < time[:-1]).any():
             return False
-        before = [waiting.time.item(-1) for of, waiting in dispatcher.arriving if of == stream]
+        before = [waiting.time.item(-1) for of, waiting in core.inbox.batches if of == stream]
         first = time.item(0)
         if first < max(before, default=first):
             return False
         # The first events determine the clock of all.
-        is_first = dispatcher.is_new(stream) and all(of.clock is batch.clock for _, of in dispatcher.arriving)
+        is_first = dispatcher.is_new(stream) and all(of.clock is batch.clock for _, of in core.inbox.batches)
         return is_first or dispatcher.is_smooth(stream, batch.clock, first)
 
     def _wait(self, stream: int, batch: EventBatch) -> None:
         """Keep events until there are enough to process them."""
         core = self._core
-        core.dispatcher.arriving, core.turn.is_behind = [*core.dispatcher.arriving, (stream, batch)], True
+        core.inbox.batches.append((stream, batch))
+        core.turn.is_behind = True
         queries = sum(len(stream_set.members) for stream_set in core.dispatcher.stream_sets)
         enough = min(2 * ENOUGH if queries >= _MANY else ENOUGH, self._pace.size)
-        if sum(len(waiting) + len(waiting.p) for _, waiting in core.dispatcher.arriving) >= enough:
+        if sum(len(waiting) + len(waiting.p) for _, waiting in core.inbox.batches) >= enough:
             begun = perf_counter()
             core.catch_up()
             self._pace.took(perf_counter() - begun)
@@ -213,7 +214,7 @@ class Steps(Iterator[None]):
             state.positions[self._core.dictionary.term(stream).value].goes_on(batch, place)
 
 
-class Reading:
+class SourceReading:
     """Reads sources into an engine. ``idle`` and ``wall_clock`` as for an ``Engine``."""
 
     def __init__(self, core: Core, idle: timedelta | None, wall_clock: WallClock | None) -> None:
@@ -358,7 +359,7 @@ def in_turn(
 ) -> Generator[Step, None, None]:
     """Yield batches of several sources, always from the source with the oldest newest event.
 
-    Sources are keyed by their stream; each ends with a ``None``. Reading waits for the source it needs.
+    Sources are keyed by their stream; each ends with a ``None``. SourceReading waits for the source it needs.
     ``newest``: the times of events that were read before.
     """
     newest = dict.fromkeys(sources, BEGINNING) if newest is None else newest
@@ -372,7 +373,7 @@ def in_turn(
         yield stream, batch
 
 
-class _Reader:
+class _ReaderThread:
     """A source read by a thread of its own, a few batches ahead."""
 
     def __init__(self, source: Iterator[EventBatch]) -> None:
@@ -438,7 +439,7 @@ def with_idle(
     Then ``(stream, IDLE)`` is yielded, with ``beats`` again and again; its next batch ends that.
     """
     limit = idle.total_seconds()
-    readers = {stream: _Reader(source) for stream, source in sources.items()}
+    readers = {stream: _ReaderThread(source) for stream, source in sources.items()}
     newest = dict.fromkeys(sources, BEGINNING)
     resting: set[int] = set()
     try:

@@ -15,6 +15,7 @@ from spaseq.bounds import Bound, Policy, Pool, clock_given, latency_given, polic
 from spaseq.engine.core import Core
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.cuts import begins_anew
+from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import EngineError, warn
 from spaseq.language.syntax import Query
@@ -25,14 +26,14 @@ from spaseq.results.match import Match
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Changed
-    from spaseq.engine.durable.state import State
+    from spaseq.engine.durable.state import EngineState
 
 
 #: Called with every match.
 OnMatch = Callable[[Match], None]
 
 
-class Bounds:
+class EngineBounds:
     """The bounds of an engine's queries, beyond which partial matches are shed; see ``Engine``."""
 
     def __init__(
@@ -78,26 +79,26 @@ class Registry:
         # The queries that make a stream under a bound.
         self._makers: list[Pipeline] = []
 
-    def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> State:
+    def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> EngineState:
         """Go on with the state in a file.
 
         Raises ``EngineError`` for a file that is not a state, or in use, and for an invalid ``every``.
         """
         # Imported here, because compiled code takes a while to load.
         from spaseq.engine.durable.horizon import every_given
-        from spaseq.engine.durable.replay import Settings
-        from spaseq.engine.durable.state import State
+        from spaseq.engine.durable.replay import Restored, StateSettings
+        from spaseq.engine.durable.state import EngineState
 
         core = self._core
         core.turn.used = True  # an open file must not be used after a fork
-        settings = Settings(str(lateness), self._matcher or "")
-        state = State(path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary)
+        settings = StateSettings(str(lateness), self._matcher or "")
+        state = EngineState(
+            path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary
+        )
         try:
             with core.turn.deferral, core.turn.lock:
                 state.open(
-                    lambda query, start: self.add(query, None, None, start, outlives=True),
-                    core.forget,
-                    self.change,
+                    Restored(core.dispatcher, core.dictionary, self.restored, core.forget, self.change)
                 )
         except BaseException:
             state.close()
@@ -106,6 +107,10 @@ class Registry:
             self.gone.clear()
         self.named = state.handles
         return state
+
+    def restored(self, query: Query, start: int | None) -> Handle:
+        """Add a query of a state; ``start``: when its first window began."""
+        return self.add(query, None, None, start, outlives=True)
 
     def change(self, what: Changed) -> None:
         """Change a background graph as a state says."""
@@ -167,6 +172,7 @@ class Registry:
         core = self._core
         self._kb.require(prepared, self.gone)
         kb = self._kb.restrict(prepared.knowledge)
+        environment = Environment(core.dictionary, kb, core.sharing, core.limits)
         own = form(prepared) if self._matcher is None and bound is None else None
         # In a query set, it is unknown where the query's partitions began anew.
         is_alone = own is None or (outlives and begins_anew(prepared))
@@ -174,7 +180,7 @@ class Registry:
         if (
             own is not None
             and key is not None
-            and (subscribers := core.dispatcher.subscribers(key, kb)) is not None
+            and (subscribers := core.dispatcher.subscribers(key, environment)) is not None
         ):
             subscription = subscribers.subscription(prepared)
             handle = Handle(
@@ -182,16 +188,7 @@ class Registry:
             )
             self._take_in(handle, partial(subscribers.join, handle, own.constants))
             return handle
-        pipeline = Pipeline(
-            prepared,
-            core.dictionary,
-            kb,
-            self._matcher,
-            core.sharing,
-            start,
-            limits=core.limits,
-            bound=bound,
-        )
+        pipeline = Pipeline(prepared, environment, self._matcher, start, bound)
         if outlives:
             pipeline.answers.outlive()
         handle = Handle(pipeline, on_match, core.turn, core.limits, core.contexts, is_counted=outlives)

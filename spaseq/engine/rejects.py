@@ -27,7 +27,7 @@ DeadLetters = Callable[[BadEvent], None]
 KEPT: Final = 1_000
 
 
-class Kind(StrEnum):
+class DeadLetterKind(StrEnum):
     """Why an event was rejected; a state counts each kind separately."""
 
     #: A source's record that could not be read. It has no number among the events of its stream.
@@ -44,7 +44,7 @@ class Kind(StrEnum):
     @property
     def told(self) -> str:
         """The kind in messages: ``bad`` or ``late``."""
-        return "late" if self is Kind.LATE else "bad"
+        return "late" if self is DeadLetterKind.LATE else "bad"
 
 
 class DeadLetterFile:
@@ -77,7 +77,7 @@ class Rejects:
         self.is_strict = strict
         self._turn = turn
         self._lock = threading.RLock()
-        self._counts: Counter[tuple[str, Kind]] = Counter()
+        self._counts: Counter[tuple[str, DeadLetterKind]] = Counter()
         self._first: dict[str, BadEvent] = {}
         # By thread, the listener for its rejections.
         self._hearers: dict[int, Callable[[str, BadEvent], None]] = {}
@@ -101,13 +101,15 @@ class Rejects:
     def late(self) -> int:
         """How many events came too late."""
         with self._lock:
-            return sum(count for (_, kind), count in self._counts.items() if kind is Kind.LATE)
+            return sum(count for (_, kind), count in self._counts.items() if kind is DeadLetterKind.LATE)
 
     @property
     def nonconforming(self) -> int:
         """How many of the bad events did not conform to the shapes."""
         with self._lock:
-            return sum(count for (_, kind), count in self._counts.items() if kind is Kind.NONCONFORMING)
+            return sum(
+                count for (_, kind), count in self._counts.items() if kind is DeadLetterKind.NONCONFORMING
+            )
 
     @property
     def newest(self) -> Sequence[BadEvent]:
@@ -130,24 +132,24 @@ class Rejects:
         """Return how many events of a stream were malformed, and how many late."""
         with self._lock:
             counts = self._counts
-            bad = sum(counts[stream, kind] for kind in Kind if kind.told == "bad")
-            return bad, counts[stream, Kind.LATE]
+            bad = sum(counts[stream, kind] for kind in DeadLetterKind if kind.told == "bad")
+            return bad, counts[stream, DeadLetterKind.LATE]
 
     def pushed(self, stream: str) -> int:
         """Return how many malformed events of a stream were pushed: the next event's position is higher by
         this.
         """
-        return self._counts[stream, Kind.PUSHED]
+        return self._counts[stream, DeadLetterKind.PUSHED]
 
     def unnumbered(self) -> Counter[str]:
         """Return how many rejected events of each stream have no number."""
         found: Counter[str] = Counter()
         with self._lock:
             for (stream, kind), count in self._counts.items():
-                found[stream] += count if kind in (Kind.UNREAD, Kind.PUSHED) else 0
+                found[stream] += count if kind in (DeadLetterKind.UNREAD, DeadLetterKind.PUSHED) else 0
         return found
 
-    def malformed(self, letter: BadEvent, kind: Kind = Kind.UNREAD) -> None:
+    def malformed(self, letter: BadEvent, kind: DeadLetterKind = DeadLetterKind.UNREAD) -> None:
         """Reject a malformed event; raises ``BadEventError`` when strict."""
         self._reject(kind, letter)
         if self.is_strict:
@@ -159,9 +161,9 @@ class Rejects:
             f"its time is in {batch.clock}, but the query's first event was in {clock}: give all times of "
             "the query's streams as datetimes (instants), or all as integers (ticks)"
         )
-        self.refuse(batch, index, reason, Kind.CLOCK)
+        self.refuse(batch, index, reason, DeadLetterKind.CLOCK)
 
-    def refuse(self, batch: EventBatch, index: int, reason: str, kind: Kind) -> None:
+    def refuse(self, batch: EventBatch, index: int, reason: str, kind: DeadLetterKind) -> None:
         """Reject an event that has arrived; when strict, the call ends with a ``BadEventError``."""
         try:
             self.malformed(self._letter(batch, index, reason), kind)
@@ -176,9 +178,9 @@ class Rejects:
         """
         reason = late_reason(batch.clock, int(batch.time[index]), watermark)
         letter = self._letter(batch, index, reason)
-        if moved_by is not None and not self._counts[letter.stream, Kind.LATE]:
+        if moved_by is not None and not self._counts[letter.stream, DeadLetterKind.LATE]:
             letter = replace(letter, reason=reason + _moved(batch, moved_by))
-        self._reject(Kind.LATE, letter)
+        self._reject(DeadLetterKind.LATE, letter)
         if self.is_strict:
             error = LateEventError(letter.reason, stream=letter.stream, position=letter.position)
             self._turn.raised.add(error)
@@ -192,7 +194,9 @@ class Rejects:
     def resume(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Set the counts of the last process."""
         with self._lock:
-            self._counts.update({(stream, Kind(kind)): count for (stream, kind), count in counts.items()})
+            self._counts.update(
+                {(stream, DeadLetterKind(kind)): count for (stream, kind), count in counts.items()}
+            )
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -229,11 +233,11 @@ class Rejects:
         before = self.pushed(letter.stream)
         return replace(letter, position=f"event {batch.n[index] + before + 1}") if before else letter
 
-    def _reject(self, kind: Kind, letter: BadEvent) -> None:
+    def _reject(self, kind: DeadLetterKind, letter: BadEvent) -> None:
         with self._lock:
             self._counts[letter.stream, kind] += 1
             is_first = self._counts[letter.stream, kind] == 1
-            if kind is not Kind.LATE:
+            if kind is not DeadLetterKind.LATE:
                 self._first.setdefault(letter.stream, letter)
             try:
                 with self._turn.aside():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
@@ -158,21 +157,9 @@ def _found(
     ends: bool = True,
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """Yield matches while the engine goes on, each batch with the name of its query."""
-
-    def report() -> None:
-        if progress is not None:
-            stats = [handle.stats for handle in handles.values()]
-            matches, rows = sum(s.matches for s in stats), sum(s.rows for s in stats)
-            read = engine.events, matches, rows, engine.late, engine.bad, engine.watermark
-            shed = [s.shed for s in stats if s.shed is not None]
-            more = (*_given_up(shed), *failed_calls(engine.failed_calls))
-            limit = max((s.limit for s in stats if s.limit is not None), default=None)
-            progress(Progress(*read, more, limit, engine.nonconforming))
-
-    report()
-    reported = time.monotonic()
+    report = _ProgressReports(engine, handles.values(), progress)
+    settle = settled or _ignore
     going = dict(handles)
-    held = steps.held
     is_settled = True  # or no match is being processed
     raised: Exception | None = None
     try:
@@ -182,24 +169,20 @@ def _found(
                     break
             except Exception as error:  # of a callback or a source: matches found come first
                 raised = error
-            with held():
+            with steps.held():
                 is_settled = False
                 # Matching one step may take long.
-                for found in chain(_drained(going, size, failed), [None]):
-                    if found is not None:
-                        yield found
-                    if time.monotonic() - reported >= _REPORT_EVERY:
-                        reported = time.monotonic()
-                        report()
-                if settled is not None:
-                    settled(False)
+                for found in _drained(going, size, failed):
+                    yield found
+                    report.if_due()
+                report.if_due()
+                settle(False)
                 is_settled = True
         if raised is not None:
             raise raised
-        with held():
+        with steps.held():
             is_settled = False
-            if settled is not None:
-                settled(True)
+            settle(True)
         if ends:
             engine.finish()
             yield from _drained(going, size, failed)
@@ -208,14 +191,54 @@ def _found(
     except KeyboardInterrupt:
         # Matches found before Ctrl-C are not lost with the batch that it interrupted.
         with suppress(EngineError):  # says that the query was interrupted
-            yield from _drained(going, size, None if failed is None else _unsaid)
-            if settled is not None and is_settled and steps.is_between:
-                settled(True)
+            yield from _drained(going, size, None if failed is None else _ignore)
+            if is_settled and steps.is_between:
+                settle(True)
         raise
     finally:
         steps.close()
         engine.abandon()
-        report()
+        report.now()
+
+
+def _ignore(*_: object) -> None:
+    """Ignore a failed query, as the run was interrupted; or that all matches were taken."""
+
+
+class _ProgressReports:
+    """Reports the progress of a run at its beginning, a few times a second, and at its end."""
+
+    def __init__(
+        self, engine: Engine, handles: Collection[Handle], progress: Callable[[Progress], None] | None
+    ) -> None:
+        self._engine, self._handles, self._progress = engine, handles, progress
+        self.now()
+
+    def if_due(self) -> None:
+        """Report if the last report was some time ago."""
+        if time.monotonic() - self._at >= _REPORT_EVERY:
+            self.now()
+
+    def now(self) -> None:
+        """Report."""
+        self._at = time.monotonic()
+        if self._progress is None:
+            return
+        engine, stats = self._engine, [handle.stats for handle in self._handles]
+        shed = [s.shed for s in stats if s.shed is not None]
+        self._progress(
+            Progress(
+                events=engine.events,
+                matches=sum(s.matches for s in stats),
+                rows=sum(s.rows for s in stats),
+                late=engine.late,
+                bad=engine.bad,
+                watermark=engine.watermark,
+                more=(*_given_up(shed), *failed_calls(engine.failed_calls)),
+                limit=max((s.limit for s in stats if s.limit is not None), default=None),
+                nonconforming=engine.nonconforming,
+            )
+        )
 
 
 def _drained(
@@ -231,10 +254,6 @@ def _drained(
                 raise
             del going[name]
             failed(name, error)
-
-
-def _unsaid(name: str, error: SpaseqError) -> None:
-    """Ignore a failed query: the run was interrupted."""
 
 
 def _given_up(shed: Sequence[Shed]) -> Iterator[str]:

@@ -76,10 +76,6 @@ def _notes(raised: BaseException) -> list[str]:
     return [text for text in getattr(raised, "__notes__", ()) if text.startswith(_AGAIN)]
 
 
-#: The list is searched for entries that are over only above this size.
-_SLACK: Final = 16
-
-
 class Turn:
     """The lock of an engine and its handles. Call ``check`` first: ``with turn.deferral, turn.lock``.
 
@@ -97,8 +93,8 @@ class Turn:
         self.is_behind = False
         self.catch_up: Callable[[], None] = _nothing
         self.raised = Raised()
-        self._prompt: list[Callable[[], bool]] = []
-        self._worth_pruning = _SLACK
+        #: How many queries, not over, have listeners that would observe a delay: then no event waits.
+        self.prompt = 0
         self._is_copy = False
         self._aside: int | None = None
         #: Whether ``check`` can raise at all.
@@ -119,21 +115,6 @@ class Turn:
     def is_aside(self) -> bool:
         """Whether this thread is in ``aside``."""
         return self._aside is not None and self._aside == threading.get_ident()
-
-    def prompts(self, is_over: Callable[[], bool]) -> None:
-        """Let no event wait until ``is_over``: a listener would observe the delay."""
-        if len(self._prompt) >= self._worth_pruning:
-            self._prompt = [other for other in self._prompt if not other()]
-            self._worth_pruning = max(_SLACK, 2 * len(self._prompt))
-        self._prompt.append(is_over)
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether events may wait, as the delay cannot be observed."""
-        prompt = self._prompt
-        while prompt and prompt[-1]():
-            prompt.pop()
-        return not prompt
 
     def flush(self) -> None:
         """Process all pushed events, before a result is given."""

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from spaseq.automaton.pattern import SequencePattern
+from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import SpaseqError
 from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
@@ -180,11 +181,9 @@ class _Watched:
         self.events = 0
         self.pipeline = Pipeline(
             query,
-            evidence.dictionary,
-            evidence.kb,
+            Environment(evidence.dictionary, evidence.kb, limits=LIMITS),
             "interpreter",
-            start=begin,
-            limits=LIMITS,
+            begin,
             make_context=partial(_Counting, tallies=self._tallies),
         )
         self.pipeline.read = self._read

@@ -295,6 +295,7 @@ CALLS = {
 
 
 def run(seed: int, folder: Path) -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # or else interrupts end all queries
     rng = random.Random(seed)
     script = Script(rng, folder / f"{seed}.state" if rng.random() < 0.5 else None)
     for _ in range(rng.randint(1, 3)):

@@ -20,7 +20,7 @@ import pytest
 import rdflib
 
 import spaseq
-from spaseq.engine.pipelines.jobs import Jobs
+from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.interrupts import DEFERRAL
 from spaseq.rdf import connect
 from tests.streams import NS, events_of, query
@@ -341,7 +341,7 @@ class Spoiled:
         ("engine.pipelines.reordering.Reordering", "add", "T"),
         ("engine.pipelines.reordering.Reordering", "release", "T"),
         ("results.reading.Reader", "batches", "T"),
-        ("engine.pipelines.subscription.Subscription", "read", "S"),
+        ("engine.pipelines.query_set.Subscription", "read", "S"),
     ],
 )
 def test_an_error_in_the_middle_ends_what_it_spoils(
@@ -377,7 +377,7 @@ def test_an_error_in_the_middle_ends_what_it_spoils(
 def test_an_interrupt_that_is_not_deferred_ends_all_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = spaseq.Engine()
     handles = [engine.register(query(sequence)) for sequence in ("A", "A ; B")]
-    spoiled = Spoiled(monkeypatch, Jobs, "_do", KeyboardInterrupt())
+    spoiled = Spoiled(monkeypatch, Dispatcher, "_run", KeyboardInterrupt())
     spoiled.left = 1
     with pytest.raises(KeyboardInterrupt):
         engine.push(NS + "S", event("a", "0"), 0, name=f"{NS}a0")
@@ -479,7 +479,7 @@ def test_a_context_that_never_exits_defers_nothing_afterwards() -> None:
 
 
 def test_failing_where_nobody_asks_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    from spaseq.engine.pipelines.answers import Answers
+    from spaseq.engine.delivery import Answers
 
     spoiled = Spoiled(monkeypatch, Answers, "read", MemoryError())
     engine = spaseq.Engine()

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import spaseq
 from spaseq.engine.pipelines import stream_set
 from spaseq.engine.pipelines.dispatcher import Dispatcher
-from spaseq.engine.pipelines.jobs import Jobs
 from spaseq.matching.columns import history
 from spaseq.why.sample import Sample
 from tests.conftest import examples
@@ -131,13 +130,13 @@ def test_nobody_can_tell(seed: int) -> None:
 @pytest.mark.few(1)
 def test_one_call_for_all(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only those are visited whose matches an event completes."""
-    asked, together = Counter[int](), Jobs._see_together
+    asked, together = Counter[int](), Dispatcher._see_together
 
-    def counted(jobs: Jobs, group: Any, of: Sequence[Any], *given: Any) -> Sequence[Any]:
+    def counted(jobs: Dispatcher, group: Any, of: Sequence[Any], *given: Any) -> Sequence[Any]:
         asked[len(of)] += 1
         return together(jobs, group, of, *given)
 
-    monkeypatch.setattr(Jobs, "_see_together", counted)
+    monkeypatch.setattr(Dispatcher, "_see_together", counted)
     engine, found = spaseq.Engine(), Counter[int]()
     for number in range(8):
         engine.register(

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import spaseq
 from spaseq.engine import inbox, reading
-from spaseq.engine.pipelines import jobs
+from spaseq.engine.pipelines import dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.stream_set import Registered
+from spaseq.engine.pipelines.stream_set import DispatchedQuery
 from spaseq.events import EventBatch
 from spaseq.matching.sharing import canonical as shared_names
 from spaseq.patterns import discrimination
@@ -156,8 +156,8 @@ def test_as_if_somebody_asked_after_each_event(seed: int) -> None:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         patch.setattr(inbox, "MOST_EVENTS", rng.choice([3, 5, 256]))
-        patch.setattr(jobs, "ENOUGH", rng.choice([3, 6, 128]))
-        patch.setattr(jobs, "MOST", rng.choice([4, 9, 4_096]))
+        patch.setattr(dispatcher, "ENOUGH", rng.choice([3, 6, 128]))
+        patch.setattr(dispatcher, "MOST", rng.choice([4, 9, 4_096]))
         patch.setattr(discrimination, "_FEW", rng.choice([1, 256]))
         for step, (what, given_) in enumerate(_steps(rng, 0.03)):
             if what == "register":
@@ -250,17 +250,17 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The queries that look at events, by the name of their sequence, each time that they do."""
     names: list[str] = []
 
-    def counted(of: type[Registered] | type[Pipeline], name: str) -> None:
+    def counted(of: type[DispatchedQuery] | type[Pipeline], name: str) -> None:
         look = getattr(of, name)
 
-        def counting(self: Registered | Pipeline, batch: EventBatch, position: int) -> object:
+        def counting(self: DispatchedQuery | Pipeline, batch: EventBatch, position: int) -> object:
             pipeline = self if isinstance(self, Pipeline) else self.pipeline
             names.append(",".join(sorted(gpm.name for gpm in pipeline.query.gpms)))
             return look(self, batch, position)
 
         monkeypatch.setattr(of, name, counting)
 
-    counted(Registered, "process")
+    counted(DispatchedQuery, "process")
     counted(Pipeline, "take_one")
     return names
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spaseq
-from spaseq.engine.undelivered import Undelivered
+from spaseq.engine.delivery import Undelivered
 from spaseq.results.batch import MatchBatch
 
 _QUERY = """SELECT ?x WITHIN 10 SECONDS FROM STREAM S <urn:s>

@@ -57,7 +57,7 @@ _ALL = [
     ),
     *_faults(
         "engine",
-        ("Reordering.add", "behind > self._lateness", "behind >= self._lateness"),
+        ("Reordering.add", "behind > self.lateness", "behind >= self.lateness"),
         (
             "Reordering.release",
             "self.watermark - 1 if len(holding) > 1 else self.watermark",
@@ -65,8 +65,8 @@ _ALL = [
         ),
         (
             "Reordering._reached",
-            "max(clock.newest - self._lateness, clock.promised, self._least)",
-            "clock.newest - self._lateness",
+            "max(clock.newest - self.lateness, clock.promised, self._least)",
+            "clock.newest - self.lateness",
         ),
         (
             "Dispatcher.enter",

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.durable.journal import Kept, Orders
+from spaseq.engine.durable.journal import JournalEntry, Orders
 from spaseq.engine.pipelines.cuts import begins_anew, looks_behind
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.errors import EngineError
@@ -31,7 +31,7 @@ def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:
     return looks_behind(normalise(query))
 
 
-def unneeded(dispatcher: Dispatcher, kept: Sequence[Kept], now: Orders, gone: Set[int]) -> int:
+def unneeded(dispatcher: Dispatcher, kept: Sequence[JournalEntry], now: Orders, gone: Set[int]) -> int:
     """Return how many of the first entries no later match can need; for queries where ``keeps`` is None.
 
     ``now``: the current state of the orders; ``gone``: streams made by queries that are over.
@@ -73,7 +73,9 @@ def _of(streams: set[str], orders: Orders) -> set[int]:
     return {order["first"] for order in orders if str(order["of"]) in streams and "position" in order}
 
 
-def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequence[StreamWindow]) -> int:
+def _back(
+    kept: Sequence[JournalEntry], now: Mapping[str, Any], at: int, windows: Sequence[StreamWindow]
+) -> int:
     """Return the time from which events may count for an order that was at ``at``, now or at later times.
 
     A waiting match began up to a window ago. A negation or optional element before it reaches back by another
@@ -84,7 +86,9 @@ def _back(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Sequen
     return min(time, _by_count(kept, now, at, windows))
 
 
-def _by_count(kept: Sequence[Kept], now: Mapping[str, Any], at: int, windows: Iterable[StreamWindow]) -> int:
+def _by_count(
+    kept: Sequence[JournalEntry], now: Mapping[str, Any], at: int, windows: Iterable[StreamWindow]
+) -> int:
     """Do the same for windows of EVENTS: the events released since the beginning of some entry suffice."""
     sizes = [window.size for window in windows if window.counted]
     if not sizes:

@@ -244,7 +244,7 @@ BLOCK: Final = 2_048
 
 
 @dataclass(slots=True)
-class Kept:
+class JournalEntry:
     """An entry in the file, or about to be written.
 
     ``reach``: the latest times of its events. ``begun``: the state of the orders before it. ``graphs``: the
@@ -265,9 +265,8 @@ class Kept:
 
 
 @dataclass(slots=True)
-class _Entry:
-    kept: Kept
-    orders: Orders = field(default_factory=list)
+class _OpenEntry:
+    kept: JournalEntry
     happenings: list[Happening] = field(default_factory=list)
 
 
@@ -285,17 +284,17 @@ class Journal:
 
         ``mixes``: whether derived events may come between simultaneous events.
         """
-        self.kept: deque[Kept] = deque()
+        self.kept: deque[JournalEntry] = deque()
         self._dictionary = dictionary
         self._orders, self._joins, self._mixes = orders, joins, mixes
-        self._whole: list[_Entry] = []
-        self._open = _Entry(Kept(0))
+        self._whole: list[_OpenEntry] = []
+        self._open = _OpenEntry(JournalEntry(0))
         self._is_written = self._is_moved = True
 
-    def known(self, kept: Kept) -> None:
+    def known(self, kept: JournalEntry) -> None:
         """Add an entry that is in the file."""
         self.kept.append(kept)
-        self._open = _Entry(Kept(kept.seq + 1))
+        self._open = _OpenEntry(JournalEntry(kept.seq + 1))
 
     @property
     def seq(self) -> int:
@@ -303,7 +302,7 @@ class Journal:
         return self._open.kept.seq
 
     @property
-    def unfinished(self) -> Kept:
+    def unfinished(self) -> JournalEntry:
         """The content so far of the incomplete entry."""
         return self._open.kept
 
@@ -312,7 +311,7 @@ class Journal:
     def begin(self) -> None:
         """Record the state of the orders, if a new entry begins."""
         if not self._open.happenings:
-            self._open.orders = self._open.kept.begun = self._orders()
+            self._open.kept.begun = self._orders()
         self._is_written = self._is_moved = False
 
     def arrived(self, stream: int, first: int, batch: EventBatch) -> None:
@@ -334,30 +333,22 @@ class Journal:
 
     def promised(self, clock: Clock, time: int, stream: int | None) -> None:
         """Record the promise that no event before a time will come."""
-        self.begin()
-        self._open.happenings.append(Promised(clock, time, stream))
+        self.note(Promised(clock, time, stream))
 
     def held(self, stream: int, holds: bool) -> None:
         """Record that a stream holds the others back, or no longer."""
-        self.begin()
-        self._open.happenings.append(Held(stream, holds))
-
-    def registered(self, number: int) -> None:
-        """Record that a query begins."""
-        self.begin()
-        self._open.happenings.append(Registered(number))
-
-    def cancelled(self, number: int) -> None:
-        """Record that a query was removed."""
-        self.begin()
-        self._open.happenings.append(Cancelled(number))
+        self.note(Held(stream, holds))
 
     def changed(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
         """Record that a background graph has other triples from now on; None: it was removed."""
         what = Changed.of(name, triples)
+        self.note(what)
+        self._open.kept.graphs[what.graph] = what.triples
+
+    def note(self, what: Happening) -> None:
+        """Record a happening that is neither events nor the advance of queries."""
         self.begin()
         self._open.happenings.append(what)
-        self._open.kept.graphs[what.graph] = what.triples
 
     def _join(self) -> bool:
         """Join events that came one by one, if nothing was late or came between them.
@@ -386,7 +377,7 @@ class Journal:
         if self._open.happenings:
             self._whole.append(self._open)
             self.kept.append(self._open.kept)
-            self._open = _Entry(Kept(self._open.kept.seq + 1))
+            self._open = _OpenEntry(JournalEntry(self._open.kept.seq + 1))
 
     @property
     def events(self) -> int:
@@ -397,7 +388,7 @@ class Journal:
         """Return the entries from ``first`` on that must be written: their numbers, events and bytes."""
         entries = [*self._whole, self._open] if self._open.happenings else self._whole
         return [
-            (each.kept.seq, each.kept.events, encode(each.orders, each.happenings, self._dictionary))
+            (each.kept.seq, each.kept.events, encode(each.kept.begun, each.happenings, self._dictionary))
             for each in ([] if self._is_written else entries)
             if each.kept.seq >= first
         ]

@@ -21,7 +21,7 @@ from spaseq.engine.durable.journal import (
     Happening,
     Held,
     Journal,
-    Kept,
+    JournalEntry,
     Moved,
     Orders,
     Promised,
@@ -29,7 +29,7 @@ from spaseq.engine.durable.journal import (
     decode,
     orders_of,
 )
-from spaseq.engine.durable.store import Query, Store
+from spaseq.engine.durable.store import Store, StoredQuery
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.stats import Stats
@@ -43,15 +43,12 @@ from spaseq.sources.columns.table import Table
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 
-#: Registers a query of a state; the number is when its first window began, if that matters.
-Add = Callable[[syntax.Query, int | None], Handle]
-
 #: Called with a restored handle: its query, and its rank in the engine, if it has one of its own.
-Added = Callable[[Query, Handle, int | None], None]
+Added = Callable[[StoredQuery, Handle, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StateSettings:
     """The settings of an engine that must be the same each time, as text."""
 
     lateness: str
@@ -71,23 +68,33 @@ class Settings:
                 )
 
 
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The engine that a replay fills.
+
+    ``add`` registers a query; the number is when its first window began, if that matters. ``tidy`` forgets
+    old terms. ``change`` changes a background graph.
+    """
+
+    dispatcher: Dispatcher
+    dictionary: Dictionary
+    add: Callable[[syntax.Query, int | None], Handle]
+    tidy: Callable[[], None]
+    change: Callable[[Changed], None]
+
+
 class Replay:
     """Repeats what a state file has in an engine without queries."""
 
     def __init__(
         self,
         store: Store,
-        dispatcher: Dispatcher,
-        dictionary: Dictionary,
         journal: Journal,
-        add: Add,
-        tidy: Callable[[], None],
-        change: Callable[[Changed], None],
+        engine: Restored,
         added: Added,
     ) -> None:
-        self._store, self._dispatcher, self._dictionary = store, dispatcher, dictionary
-        self._journal, self._add, self._tidy, self._added = journal, add, tidy, added
-        self._change = change
+        self._store, self._journal, self._engine, self._added = store, journal, engine, added
+        self._dispatcher, self._dictionary = engine.dispatcher, engine.dictionary
         self._queries = {query.number: query for query in store.queries()}
         self._handles: dict[int, Handle] = {}
         self._bases: dict[int, dict[str, Any]] = {
@@ -102,7 +109,7 @@ class Replay:
         self._dispatcher.is_replayed = True
         try:
             for graph, triples in self._store.graphs().items():
-                self._change(Changed(graph, triples))
+                self._engine.change(Changed(graph, triples))
             if mark is not None:
                 self._is_warming = True
                 first = entries[0][0] if entries else mark["seq"] + 1
@@ -115,11 +122,11 @@ class Replay:
                     self._number(orders := self._orders(seq))
                     self._count(orders)
                 self._redo(seq)
-                self._tidy()
+                self._engine.tidy()
             if mark is not None and self._is_warming:
                 self._resume(mark["orders"])
             if mark is not None and not entries:
-                self._journal.known(Kept(mark["seq"]))
+                self._journal.known(JournalEntry(mark["seq"]))
                 self._journal.kept.clear()
         finally:
             self._dispatcher.is_replayed = False
@@ -142,7 +149,7 @@ class Replay:
 
     def _redo(self, seq: int) -> None:
         """Repeat the happenings of an entry."""
-        kept = Kept(seq, begun=self._orders(seq))
+        kept = JournalEntry(seq, begun=self._orders(seq))
         with self._naming(seq):
             happenings = decode(self._store.entry(seq), self._dictionary)
         for what in happenings:
@@ -171,14 +178,14 @@ class Replay:
             case Cancelled(number) if number in self._handles:
                 self._handles[number].cancel()
             case Changed():
-                self._change(what)
+                self._engine.change(what)
 
-    def _register(self, query: Query, prepared: syntax.Query | None = None) -> None:
+    def _register(self, query: StoredQuery, prepared: syntax.Query | None = None) -> None:
         base = self._bases.get(query.number) if self._is_warming else None
         prepared = prepared or self._prepared(query)
         tumbling = prepared.window.kind is WindowKind.TUMBLING
         rank = self._dispatcher.registered
-        handle = self._add(prepared, base["begin"] if base is not None and tumbling else None)
+        handle = self._engine.add(prepared, base["begin"] if base is not None and tumbling else None)
         is_alone = self._dispatcher.registered > rank
         if is_alone and base is not None:
             self._dispatcher.queries[-1].pipeline.answers.warm(base.get("cuts", ()))
@@ -190,7 +197,7 @@ class Replay:
             handle.end(_stats(base), base["error"])
             handle.recount(query.given, 0)
 
-    def _prepared(self, query: Query) -> syntax.Query:
+    def _prepared(self, query: StoredQuery) -> syntax.Query:
         try:
             return checked(query.text, f"query {query.name} of {self._store.path}", UNLIMITED)
         except QueryError as error:

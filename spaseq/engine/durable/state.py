@@ -16,10 +16,10 @@ from typing import IO, Any, Final
 
 from spaseq.engine.durable import journal as taken
 from spaseq.engine.durable.horizon import keeps, unneeded
-from spaseq.engine.durable.journal import Changed, Journal, Orders
+from spaseq.engine.durable.journal import Cancelled, Journal, Orders, Registered
 from spaseq.engine.durable.outbox import Outbox
-from spaseq.engine.durable.replay import Add, Position, Replay, Settings
-from spaseq.engine.durable.store import Commit, Query, Store, changed
+from spaseq.engine.durable.replay import Position, Replay, Restored, StateSettings
+from spaseq.engine.durable.store import Commit, Store, StoredQuery, changed
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.dispatcher import Dispatcher
 from spaseq.engine.pipelines.pipeline import Pipeline
@@ -36,14 +36,14 @@ MOST: Final = 100_000
 PER_QUERY: Final = 4
 
 
-class State:
+class EngineState:
     """A state file, and what an engine has done since the last commit. Used in the engine's turn."""
 
     def __init__(
         self,
         path: str | Path,
         every: int | timedelta | None,
-        settings: Settings,
+        settings: StateSettings,
         dispatcher: Dispatcher,
         rejects: Rejects,
         dictionary: Dictionary,
@@ -66,7 +66,7 @@ class State:
         self._dispatcher, self._rejects, self._dictionary = dispatcher, rejects, dictionary
         self._journal = Journal(dictionary, self._orders, self._joins, self._mixes)
         # All queries registered in an entry, or in the base; and their handles.
-        self._queries: dict[int, Query] = {}
+        self._queries: dict[int, StoredQuery] = {}
         self._of: dict[int, Handle] = {}
         # By a query's rank in the engine, its permanent number.
         self._numbers: dict[int, int] = {}
@@ -79,23 +79,17 @@ class State:
         self._rejected: Mapping[tuple[str, str], int] = {}
         self._read: dict[str, str] = {}
         self._meta: dict[str, str] = {}
-        self._new: list[Query] = []
+        self._new: list[StoredQuery] = []
         self._events = 0
         self._at = time.monotonic()
         self.store = Store(path)
 
-    def open(self, add: Add, tidy: Callable[[], None], change: Callable[[Changed], None]) -> None:
-        """Restore the last engine.
-
-        ``add`` registers a query; ``tidy`` forgets old terms; ``change`` changes a background graph.
-        """
+    def open(self, engine: Restored) -> None:
+        """Restore the last engine."""
         self._meta = self.store.meta()
         self._identity = self._meta.get("id", self._identity)
         self._settings.check(self._meta, self.store.path)
-        replay = Replay(
-            self.store, self._dispatcher, self._dictionary, self._journal, add, tidy, change, self._added
-        )
-        replay.run(self._meta)
+        Replay(self.store, self._journal, engine, self._added).run(self._meta)
         self._next = int(self._meta.get("next", 0))
         self._rejected = self.store.rejects()
         self._rejects.resume(self._rejected)
@@ -132,14 +126,14 @@ class State:
         handle = add()
         if self._dispatcher.registered == rank:
             del self._numbers[rank]  # it joined a query set
-        said = Query(number, name, query.text or str(query), self._journal.seq)
-        self._journal.registered(number)
+        said = StoredQuery(number, name, query.text or str(query), self._journal.seq)
+        self._journal.note(Registered(number))
         self._next += 1
         self._new.append(said)
         self._added(said, handle, None)
         return handle
 
-    def _added(self, query: Query, handle: Handle, rank: int | None) -> None:
+    def _added(self, query: StoredQuery, handle: Handle, rank: int | None) -> None:
         """Note a new query's handle; ``rank``: its place in the engine, if it has one of its own."""
         if rank is not None:
             self._numbers[rank] = query.number
@@ -169,7 +163,7 @@ class State:
         if number in self._of and number not in self._cancelled:
             self._cancelled.add(number)
             if self._dispatcher.journal is not None:
-                self._journal.cancelled(number)
+                self._journal.note(Cancelled(number))
             name = self._queries[number].name
             if self.handles.get(name) is self._of[number]:
                 del self.handles[name]
@@ -237,7 +231,7 @@ class State:
         for told in self.on_commit:
             told()
 
-    def _mark(self) -> tuple[int, list[Query]] | None:
+    def _mark(self) -> tuple[int, list[StoredQuery]] | None:
         """Return the first entry still needed, and the state of the queries; None to cut nothing."""
         live = {n: h for n, h in self._of.items() if n not in self._cancelled}
         if not all(handle.is_taken for handle in live.values()):
@@ -279,8 +273,8 @@ class State:
         }
 
     def _based(
-        self, query: Query, handle: Handle, place: tuple[int, int] | None, since: Mapping[int, int]
-    ) -> Query:
+        self, query: StoredQuery, handle: Handle, place: tuple[int, int] | None, since: Mapping[int, int]
+    ) -> StoredQuery:
         """Return the state of a query. ``since``: by order, the time from which events are kept."""
         pipeline = handle.pipeline
         cuts = pipeline.answers.cuts if isinstance(pipeline, Pipeline) and place is not None else None

@@ -24,7 +24,7 @@ _LAST: Final = 2**62
 
 
 @dataclass(slots=True)
-class Query:
+class StoredQuery:
     """A registered query. ``entry``: the number of the entry that has its registration.
 
     ``given``: how many of its matches were taken. ``base``: its state at the mark, as JSON.
@@ -45,7 +45,7 @@ class Commit:
     entries: list[tuple[int, int, bytes]] = field(default_factory=list)
     #: Entries before this one are removed.
     first: int = 0
-    queries: list[Query] = field(default_factory=list)
+    queries: list[StoredQuery] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     given: list[tuple[int, int]] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
@@ -129,10 +129,10 @@ class Store:
         """Return values by name."""
         return dict(self._all("SELECT key, value FROM meta"))
 
-    def queries(self) -> list[Query]:
+    def queries(self) -> list[StoredQuery]:
         """Return the queries, in the order of registration."""
         text = "SELECT number, name, text, entry, given, base FROM query JOIN taken USING (number) ORDER BY 1"
-        return [Query(*row) for row in self._all(text)]
+        return [StoredQuery(*row) for row in self._all(text)]
 
     def sizes(self) -> list[tuple[int, int, int]]:
         """Return the number of each entry, and how many events and bytes it has."""

@@ -1,8 +1,9 @@
-"""A query's graph patterns: events → their solutions, and the counts of both."""
+"""A query's graph patterns, or those of a query set: events → their solutions, and the counts of both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,9 +11,13 @@ from spaseq.automaton.pattern import GpmPart, SequencePattern
 from spaseq.engine.pipelines.stats import GpmAnswers, Stats
 from spaseq.events import EventBatch, Ids, Stamp
 from spaseq.language.syntax import Bind, Gpm, Group, SubSelect
+from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.matcher import PushedPattern, Quick
 from spaseq.matching.model import Occurrence, Solution
+from spaseq.matching.templates.form import QueryTemplate
+from spaseq.matching.templates.parameters import Parameters
+from spaseq.matching.templates.table import TableGpm
 from spaseq.patterns.discrimination import Needs, needs
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.expressions.walk import patterns
@@ -20,6 +25,16 @@ from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.sharing import ByEvent, Sharing
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a query uses of its engine: terms, its background graphs, solutions to share, and limits."""
+
+    dictionary: Dictionary
+    kb: KnowledgeBase
+    sharing: Sharing = field(default_factory=Sharing)
+    limits: Limits = UNLIMITED
 
 
 class Patterns:
@@ -32,17 +47,15 @@ class Patterns:
         self,
         pattern: SequencePattern,
         stats: Stats,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
-        sharing: Sharing,
+        environment: Environment,
         *,
         make: Callable[[GpmPart], GpmAnswers] | None = None,
     ) -> None:
         """``make`` returns the matcher of a pattern, if patterns are not evaluated here."""
         self._pattern = pattern
         self._stats = stats
-        self._dictionary = dictionary
-        self._sharing = sharing
+        self._environment = environment
+        self._dictionary = dictionary = environment.dictionary
         self.streams = {
             name: None
             if part.streams == frozenset(pattern.streams)
@@ -51,17 +64,18 @@ class Patterns:
             if name not in pattern.witnesses
         }
         self.gpms: dict[str, GpmAnswers] = {
-            name: self._make(part, kb) if make is None else make(part) for name, part in pattern.gpms.items()
+            name: self._make(part) if make is None else make(part) for name, part in pattern.gpms.items()
         }
         # Patterns with solutions that may have terms that are neither in the event nor in the query.
         self._computing = {
             name for name, part in pattern.gpms.items() if make is not None or _computes(part.gpm)
         }
 
-    def _make(self, part: GpmPart, kb: KnowledgeBase) -> GpmAnswers:
+    def _make(self, part: GpmPart) -> GpmAnswers:
         """Return the matcher of a pattern."""
         streams = frozenset(map(self._dictionary.intern, part.streams))
-        return GpmEvaluator(part.gpm, part.stateless, self._dictionary, kb, streams, self._sharing)
+        of = self._environment
+        return GpmEvaluator(part.gpm, part.stateless, of.dictionary, of.kb, streams, of.sharing)
 
     def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
         """Yield the triples that an event must have for each GPM, and the streams of such events;
@@ -123,7 +137,7 @@ class Patterns:
                 counted.rows += len(table)
             self._stats.relevant += bool(asked)
             return
-        shared = self._sharing.of(batch)
+        shared = self._environment.sharing.of(batch)
         for name, table in asked.items():
             counted = self._stats.gpms[name]
             counted.matched += shared.having(table.events)
@@ -199,3 +213,138 @@ class Computed:
 def _computes(gpm: Gpm) -> bool:
     """Return whether a GPM's solutions may have terms that are neither in the event nor in the query."""
     return gpm.time is not None or any(isinstance(p, Bind | SubSelect) for p in patterns(gpm.pattern))
+
+
+class RowCounts:
+    """The counts of each row: relevant events, and for each GPM the events it matched and its solutions."""
+
+    def __init__(self, gpms: Sequence[str], rows: int) -> None:
+        self._rows = rows
+        self._relevant = np.zeros(rows, dtype=np.int64)
+        self._matched = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
+        self._solutions = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
+        # The events of the current batch and the rows that they are relevant for, each pair as one number.
+        self._pairs: list[Ids] = []
+
+    def count(self, gpm: str, events: Ids, rows: Ids) -> None:
+        """Count what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
+        if gpm in self._matched and len(rows):
+            pairs = events * self._rows + rows
+            self._add(self._solutions[gpm], rows)
+            if not (pairs[1:] > pairs[:-1]).all():
+                pairs = _distinct(pairs)
+                rows = pairs % self._rows
+            self._add(self._matched[gpm], rows)
+            self._pairs.append(pairs)
+
+    def settle(self) -> None:
+        """Finish the current batch: all GPMs were evaluated."""
+        if self._pairs:
+            pairs = _distinct(np.concatenate(self._pairs)) if len(self._pairs) > 1 else self._pairs[0]
+            self._add(self._relevant, pairs % self._rows)
+            self._pairs = []
+
+    def _add(self, counts: Ids, rows: Ids) -> None:
+        """Add to the counts of rows, 1 for each occurrence."""
+        if len(rows) < len(counts):
+            np.add.at(counts, rows, 1)
+        else:
+            counts += np.bincount(rows, minlength=len(counts))
+
+    def relevant(self, row: int) -> int:
+        """Return how many events are relevant for a row."""
+        self.settle()
+        return int(self._relevant[row])
+
+    def of(self, gpm: str, row: int) -> tuple[int, int]:
+        """Return how many events a GPM matched for a row, and with how many solutions."""
+        return int(self._matched[gpm][row]), int(self._solutions[gpm][row])
+
+
+def _distinct(numbers: Ids) -> Ids:
+    """Return the distinct numbers; ``np.unique`` hashes them, which is several times slower."""
+    ordered = np.sort(numbers)
+    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))]
+
+
+class _TableAnswers:
+    """A GPM's solutions for every row of the table, which are counted."""
+
+    def __init__(self, gpm: TableGpm, name: str, tally: RowCounts) -> None:
+        self._gpm = gpm
+        self._name = name
+        self._tally = tally
+        self.core = gpm.core
+        self.exists = gpm.exists
+        self.of_one, self.streams = gpm.of_one, gpm.streams
+
+    def evaluate(self, batch: EventBatch) -> Solutions:
+        """Return the solutions of every event."""
+        solutions, rows = self._gpm.evaluate(batch)
+        self._tally.count(self._name, solutions.events, rows)
+        return solutions
+
+    def by_event(self, batch: EventBatch) -> ByEvent:
+        """Return the solutions by event."""
+        return self.evaluate(batch).by_event()
+
+
+class TablePatterns(Patterns):
+    """Graph patterns with the constants of every row of a table."""
+
+    def __init__(
+        self,
+        pattern: SequencePattern,
+        stats: Stats,
+        environment: Environment,
+        *,
+        made: QueryTemplate,
+        table: Parameters,
+        tally: RowCounts,
+    ) -> None:
+        self._template, self._table, self._tally = made, table, tally
+        super().__init__(pattern, stats, environment)
+
+    def _make(self, part: GpmPart) -> GpmAnswers:
+        streams = frozenset(map(self._dictionary.pin, part.streams))
+        of = self._environment
+        gpm = TableGpm(part, self._template, self._table, of.dictionary, of.kb, streams, of.sharing)
+        return _TableAnswers(gpm, part.name, self._tally)
+
+    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
+        """Yield the triples that an event must have for each GPM, whatever the row."""
+        every = frozenset(self._pattern.streams)
+        for name, part in self._pattern.gpms.items():
+            gpm = self.gpms[name]
+            assert isinstance(gpm, _TableAnswers)
+            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
+            yield streams, needs(gpm.core, self._dictionary)
+
+    def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
+        """Return the solutions of each pattern in a batch."""
+        self._tally.settle()
+        return super().evaluate(batch)
+
+    def by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
+        """Return the solutions of each pattern, by event."""
+        self._tally.settle()
+        return super().by_event(batch)
+
+    def count_solutions(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
+        """Do nothing: solutions are counted by row."""
+
+    def _of_one(self, name: str, place: int, *, is_told: bool) -> PushedPattern | None:
+        gpm = self.gpms[name]
+        assert isinstance(gpm, _TableAnswers)
+        of = gpm.of_one()
+        if of is None:
+            return None
+        member = of.names.index(self._table.member)
+
+        def tell(events: Ids, values: Ids) -> None:
+            if place == 0:  # the first one counts further events
+                self._tally.settle()
+            self._tally.count(name, events, self._table.numbers_of(values[:, member]))
+
+        # No two GPMs ask the same of the table.
+        return PushedPattern(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)

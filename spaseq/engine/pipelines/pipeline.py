@@ -10,14 +10,12 @@ from spaseq.alone import Single
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound, Shed
-from spaseq.engine.pipelines.answers import Answers
-from spaseq.engine.pipelines.patterns import Patterns
-from spaseq.engine.pipelines.stats import Observation, Place, Shedder, Stats
-from spaseq.engine.undelivered import Unread
+from spaseq.engine.delivery import Answers, Unread, nothing
+from spaseq.engine.pipelines.patterns import Environment, Patterns
+from spaseq.engine.pipelines.stats import Observation, Shedder, Stats, StreamPosition
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import UNITS, Emit, Query
-from spaseq.limits import UNLIMITED, Limits
 from spaseq.matching.columns.blocks.found import Block, blocks, in_blocks
 from spaseq.matching.columns.matcher import (
     ByColumns,
@@ -42,10 +40,8 @@ from spaseq.matching.planner import (
 )
 from spaseq.matching.sharing.cohort import SHARING
 from spaseq.patterns.evaluator import GpmEvaluator
-from spaseq.patterns.kb import KnowledgeBase
-from spaseq.patterns.sharing import ByEvent, Sharing
+from spaseq.patterns.sharing import ByEvent
 from spaseq.results.batch import MatchBatch
-from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import GpmStats
 from spaseq.why.evidence import Evidence
 from spaseq.why.sample import Sample
@@ -71,12 +67,9 @@ class Pipeline:
     def __init__(
         self,
         query: Query,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
+        environment: Environment,
         matcher: str | None = None,
-        sharing: Sharing | None = None,
         start: int | None = None,
-        limits: Limits = UNLIMITED,
         bound: Bound | None = None,
         *,
         make_patterns: Callable[..., Patterns] = Patterns,
@@ -88,11 +81,12 @@ class Pipeline:
         """
         self.query = query
         self.pattern: SequencePattern = normalise(query)
-        self._dictionary, self._kb = dictionary, kb
+        self._environment = environment
+        self._dictionary = dictionary = environment.dictionary
         self._spending = dictionary.spending
         self._stats = Stats(gpms={name: GpmStats() for name in self.pattern.queried})
-        self.patterns = make_patterns(self.pattern, self._stats, dictionary, kb, sharing or Sharing())
-        self.context = make_context(self.pattern, dictionary, self.patterns.exists, limits)
+        self.patterns = make_patterns(self.pattern, self._stats, environment)
+        self.context = make_context(self.pattern, dictionary, self.patterns.exists, environment.limits)
         self.answers = Answers(query, self.pattern, self.context, self._stats, dictionary, self._end)
         self.observation = Observation()
         self.read: Callable[[Iterable[Block]], Iterator[MatchBatch]] = self.answers.read
@@ -100,6 +94,8 @@ class Pipeline:
         self.queries: Callable[[], int] = _one
         self.watcher: Watcher | None = None
         self.output, self.done = self.answers.output, self.answers.is_over
+        #: Called when no more answers are needed.
+        self.on_done: Callable[[], None] = nothing
         self.position = 0
         self.unkept: str | None = None
         self._bound: Bound | None = None
@@ -189,7 +185,7 @@ class Pipeline:
             sample=None if sample is None else sample.batch(),
             begin=self.beginning,
             dictionary=self._dictionary,
-            kb=self._kb,
+            kb=self._environment.kb,
             ended=sample is None,
             failed_calls=dict(self._dictionary.failed_calls),
         )
@@ -268,7 +264,7 @@ class Pipeline:
         is_plain = self.matcher is member and observation.place is not None and observation.seen is None
         return member if is_plain and self.beginning is not None and self.output is None else None
 
-    def sit(self, place: Place, sample: Sample) -> None:
+    def sit(self, place: StreamPosition, sample: Sample) -> None:
         """From now on take only the events that concern it; ``place`` counts, and fills the ``sample``."""
         self.observation.sit(place, sample)
 
@@ -354,11 +350,9 @@ class Pipeline:
             except UnsolvedError:
                 found = self._take_large(quick, batch, position)
         self.position = position + 1
-        return None if found is None else self._found(found)
-
-    def _found(self, found: Fleeting) -> Iterator[MatchBatch]:
-        """Return the matches of one event; they may stay unenumerated."""
-        return iter(()) if self.unread is not None else self.read(found)
+        if found is None:
+            return None
+        return iter(()) if self.unread is not None else self.read(found)  # they may stay unenumerated
 
     def _take_large(self, quick: Quick, batch: EventBatch, position: int) -> Fleeting:
         """Take one event by columns."""
@@ -463,6 +457,7 @@ class Pipeline:
         """Stop: LIMIT is reached or ASK is answered."""
         self.leave()
         self.done = True
+        self.on_done()
 
     def leave(self) -> None:
         """End the query: later events are not counted."""
@@ -486,6 +481,7 @@ class Pipeline:
         self.patterns.gpms = {}
         self.answers.drop()
         self.done = True
+        self.on_done()
 
     def _start(self, batch: EventBatch) -> Matcher | ByColumns:
         self.answers.clock = batch.clock

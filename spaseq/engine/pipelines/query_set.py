@@ -11,36 +11,31 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from spaseq.automaton.normal import normalise
-from spaseq.automaton.pattern import GpmPart, SequencePattern
-from spaseq.engine.pipelines.patterns import Patterns
+from spaseq.engine.delivery import AT_ONCE, Undelivered, Unread, nothing
+from spaseq.engine.pipelines.patterns import Environment, Patterns, RowCounts, TablePatterns
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.stats import GpmAnswers, Stats
-from spaseq.engine.pipelines.subscription import Row, Subscription
-from spaseq.events import Clock, EventBatch, Ids
-from spaseq.language.syntax import Ask, Emit
-from spaseq.limits import Limits
+from spaseq.engine.pipelines.stats import Stats
+from spaseq.events import Clock, EventBatch
+from spaseq.language.syntax import Ask, Emit, Query
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.blocks.share import MOST, shared_by_all, shares_of_all
-from spaseq.matching.columns.matcher import Enumerating, PushedPattern, is_enumerating
+from spaseq.matching.columns.matcher import Enumerating, is_enumerating
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted
+from spaseq.matching.nfa.skip.preference import falls_back
 from spaseq.matching.templates.form import QueryTemplate, template
 from spaseq.matching.templates.parameters import Parameters
-from spaseq.matching.templates.table import TableGpm
-from spaseq.patterns.discrimination import Needs, needs
-from spaseq.patterns.kb import KnowledgeBase
-from spaseq.patterns.sharing import ByEvent, Sharing
-from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.results.batch import MatchBatch
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
-from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.terms.dictionary import Term
+from spaseq.why.diagnosis import GpmStats
+from spaseq.why.evidence import Evidence
+from spaseq.why.sample import Sample
 
 if TYPE_CHECKING:
-    from spaseq.matching.tecs.reading import Portion
+    from spaseq.matching.tecs.reading import Portion, Rest
 
 
 #: This many matches are enumerated for all queries together, or this many for each row of constants.
@@ -48,144 +43,277 @@ _AT_ONCE: Final = MOST
 _EACH: Final = 1 << 8
 
 
-class Tally:
-    """The counts of each row: relevant events, and for each GPM the events it matched and its solutions."""
+class ConstantsRow:
+    """A row of constants, and the subscriptions of the queries with these. ``name``: the table's."""
 
-    def __init__(self, gpms: Sequence[str], rows: int) -> None:
-        self._rows = rows
-        self._relevant = np.zeros(rows, dtype=np.int64)
-        self._matched = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
-        self._solutions = {gpm: np.zeros(rows, dtype=np.int64) for gpm in gpms}
-        # The events of the current batch and the rows that they are relevant for, each pair as one number.
-        self._pairs: list[Ids] = []
+    __slots__ = ("name", "number", "subscriptions")
 
-    def count(self, gpm: str, events: Ids, rows: Ids) -> None:
-        """Count what a GPM has in a batch: the events of its solutions, and the numbers of their rows."""
-        if gpm in self._matched and len(rows):
-            pairs = events * self._rows + rows
-            self._add(self._solutions[gpm], rows)
-            if not (pairs[1:] > pairs[:-1]).all():
-                pairs = _distinct(pairs)
-                rows = pairs % self._rows
-            self._add(self._matched[gpm], rows)
-            self._pairs.append(pairs)
+    def __init__(self, name: int, number: int, subscriptions: list[Subscription]) -> None:
+        self.name = name
+        self.number = number
+        self.subscriptions = subscriptions
 
-    def settle(self) -> None:
-        """Finish the current batch: all GPMs were evaluated."""
-        if self._pairs:
-            pairs = _distinct(np.concatenate(self._pairs)) if len(self._pairs) > 1 else self._pairs[0]
-            self._add(self._relevant, pairs % self._rows)
-            self._pairs = []
-
-    def _add(self, counts: Ids, rows: Ids) -> None:
-        """Add to the counts of rows, 1 for each occurrence."""
-        if len(rows) < len(counts):
-            np.add.at(counts, rows, 1)
-        else:
-            counts += np.bincount(rows, minlength=len(counts))
-
-    def relevant(self, row: int) -> int:
-        """Return how many events are relevant for a row."""
-        self.settle()
-        return int(self._relevant[row])
-
-    def of(self, gpm: str, row: int) -> tuple[int, int]:
-        """Return how many events a GPM matched for a row, and with how many solutions."""
-        return int(self._matched[gpm][row]), int(self._solutions[gpm][row])
+    @property
+    def is_behind(self) -> bool:
+        """Whether one of its queries has matches to enumerate itself."""
+        return any(subscription.is_behind for subscription in self.subscriptions)
 
 
-def _nothing() -> None:
-    """Do nothing: there is no listener."""
+class Subscription:
+    """One query in a query set: its LIMIT, its counts, its form of answers.
 
+    A ``Handle`` uses it like a ``Pipeline`` of the query's own, ``may_leave`` and ``unread`` as there.
+    ``rank``: its place among the others.
+    """
 
-def _distinct(numbers: Ids) -> Ids:
-    """Return the distinct numbers; ``np.unique`` hashes them, which is several times slower."""
-    ordered = np.sort(numbers)
-    return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))]
-
-
-class _Answers:
-    """A GPM's solutions for every row of the table, which are counted."""
-
-    def __init__(self, gpm: TableGpm, name: str, tally: Tally) -> None:
-        self._gpm = gpm
-        self._name = name
-        self._tally = tally
-        self.core = gpm.core
-        self.exists = gpm.exists
-        self.of_one, self.streams = gpm.of_one, gpm.streams
-
-    def evaluate(self, batch: EventBatch) -> Solutions:
-        """Return the solutions of every event."""
-        solutions, rows = self._gpm.evaluate(batch)
-        self._tally.count(self._name, solutions.events, rows)
-        return solutions
-
-    def by_event(self, batch: EventBatch) -> ByEvent:
-        """Return the solutions by event."""
-        return self.evaluate(batch).by_event()
-
-
-class _TablePatterns(Patterns):
-    """Graph patterns with the constants of every row of a table."""
+    __slots__ = (
+        "_environment", "_found", "_is_handed_on", "_left", "_matches", "_on_leave", "_over",
+        "_query_set", "_refresh", "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave",
+        "on_done", "query", "rank", "unread",
+    )  # fmt: skip
 
     def __init__(
         self,
-        pattern: SequencePattern,
-        stats: Stats,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
-        sharing: Sharing,
-        *,
-        made: QueryTemplate,
-        table: Parameters,
-        tally: Tally,
+        query: Query,
+        rank: int,
+        environment: Environment,
+        refresh: Callable[[Stats], None],
+        on_leave: Callable[[], None],
     ) -> None:
-        self._template, self._table, self._tally = made, table, tally
-        super().__init__(pattern, stats, dictionary, kb, sharing)
+        """``refresh`` brings counts of events up to date; ``on_leave`` is called if it ends
+        before it begins.
+        """
+        self.query = query
+        self.rank = rank
+        self.done = query.modifiers.limit == 0
+        #: Called when no more answers are needed; set by the handle.
+        self.on_done: Callable[[], None]
+        self._environment = environment
+        self._refresh, self._on_leave = refresh, on_leave
+        self._left = query.modifiers.limit
+        # Created on first use, with the counts made here.
+        self._stats: Stats | None = None
+        self._matches = self._rows = 0
+        self._seen: Callable[[EventBatch], None] | None = None
+        self._sample: Sample | None = None
+        self._query_set: QuerySet | None = None
+        self._row: ConstantsRow | None = None
+        self._over = self.done
+        self.may_leave = False
+        self.unread: Unread | None = None
+        # The matches left to this query to enumerate; whether these were delivered with the matches found;
+        # the undelivered matches.
+        self._rest: Rest | None = None
+        self._is_handed_on = False
+        self._found: Undelivered | None = None
 
-    def _make(self, part: GpmPart, kb: KnowledgeBase) -> GpmAnswers:
-        streams = frozenset(map(self._dictionary.pin, part.streams))
-        gpm = TableGpm(part, self._template, self._table, self._dictionary, kb, streams, self._sharing)
-        return _Answers(gpm, part.name, self._tally)
+    def count(self) -> None:
+        """See ``Pipeline.count``."""
+        if self._query_set is not None:
+            self._query_set.pipeline.count()
 
-    def needs(self) -> Iterator[tuple[Iterable[int] | None, Needs]]:
-        """Yield the triples that an event must have for each GPM, whatever the row."""
-        every = frozenset(self._pattern.streams)
-        for name, part in self._pattern.gpms.items():
-            gpm = self.gpms[name]
-            assert isinstance(gpm, _Answers)
-            streams = None if part.streams == every else map(self._dictionary.pin, part.streams)
-            yield streams, needs(gpm.core, self._dictionary)
+    @property
+    def output(self) -> None:
+        """None: a query that makes a stream has no subscription."""
 
-    def evaluate(self, batch: EventBatch) -> dict[str, Solutions]:
-        """Return the solutions of each pattern in a batch."""
-        self._tally.settle()
-        return super().evaluate(batch)
+    @property
+    def stats(self) -> Stats:
+        """The query's counts."""
+        stats = self._counts()
+        if not self._over:
+            self._refresh(stats)
+            if self._query_set is not None and self._row is not None:
+                self._query_set.counted(self._row, stats)
+        return stats
 
-    def by_event(self, batch: EventBatch) -> list[tuple[str, ByEvent]]:
-        """Return the solutions of each pattern, by event."""
-        self._tally.settle()
-        return super().by_event(batch)
+    def _counts(self) -> Stats:
+        if self._stats is None:
+            self._stats = Stats(gpms={gpm.name: GpmStats() for gpm in self.query.gpms})
+        self._stats.matches, self._stats.rows = self._matches, self._rows
+        return self._stats
 
-    def count_solutions(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> None:
-        """Do nothing: solutions are counted by row."""
+    @property
+    def has_left(self) -> bool:
+        """Whether the query is over, as seen by the engine."""
+        return self._over
 
-    def _of_one(self, name: str, place: int, *, is_told: bool) -> PushedPattern | None:
-        gpm = self.gpms[name]
-        assert isinstance(gpm, _Answers)
-        of = gpm.of_one()
-        if of is None:
-            return None
-        member = of.names.index(self._table.member)
+    @property
+    def beginning(self) -> int | None:
+        """When the first window began."""
+        return None if self._query_set is None else self._query_set.pipeline.beginning
 
-        def tell(events: Ids, values: Ids) -> None:
-            if place == 0:  # the first one counts further events
-                self._tally.settle()
-            self._tally.count(name, events, self._table.numbers_of(values[:, member]))
+    @property
+    def left(self) -> int | None:
+        """How many rows its LIMIT leaves."""
+        return self._left
 
-        # No two GPMs ask the same of the table.
-        return PushedPattern(of.names, place, of.solve, of.join, gpm.streams, is_told, tell)
+    def resume(self, left: int | None) -> None:
+        """End restoring: matches from now on are new; ``left`` as its LIMIT left it."""
+        self._left = left
+        if self._query_set is not None:
+            self._query_set.pipeline.answers.is_warming = False
+
+    def has(self, found: Undelivered) -> None:
+        """Set where its matches wait for a reader."""
+        self._found = found
+
+    def sit(self, query_set: QuerySet, row: ConstantsRow) -> None:
+        """Set the query's row, from now on."""
+        self._query_set, self._row = query_set, row
+
+    def begin(self) -> None:
+        """Begin: the first events are about to come."""
+        if self._query_set is not None:
+            if self._sample is not None:
+                self._query_set.pipeline.observation.sampled(self._sample)
+            if self._seen is not None:
+                self._query_set.follow_too(self._seen)
+
+    def leave_to(self, portion: Portion) -> None:
+        """Leave these matches to the query to enumerate, after all found before."""
+        from spaseq.matching.tecs.reading import Rest
+
+        if self._rest is None or self._is_handed_on:
+            self._rest, self._is_handed_on = Rest(), False
+            if self._leaves:
+                self.unread = Unread(self._rest, self._of_rest)
+        self._rest.add(portion)
+
+    @property
+    def _leaves(self) -> bool:
+        """Whether unread matches need not be enumerated: LIMIT and ASK end while matches are enumerated."""
+        return self.may_leave and self._left is None and not isinstance(self.query.form, Ask)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it must enumerate matches itself, as a reader waits, or many are left."""
+        if self.unread is not None and len(self.unread):
+            return True
+        return self._found is not None and self._found.size >= AT_ONCE and self._leaves
+
+    def got(self) -> None:
+        """Note that its matches were delivered."""
+        found = self._found
+        if self.unread is None and (found is None or found.size < AT_ONCE):
+            return  # the usual case
+        if self._row is not None and self._query_set is not None and self.is_behind:
+            self._query_set.behind.add(self._row.name)
+
+    def _of_rest(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        assert self._query_set is not None
+        return self._answers(self._query_set.own(found))
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether a match found is an answer as it is: nothing is left out or computed."""
+        query_set = self._query_set
+        return self._left is None and self._rest is None and query_set is not None and query_set.is_plain
+
+    def read(self, found: Block) -> MatchBatch:
+        """Return its matches; ``reads_at_once`` must be true."""
+        query_set = self._query_set
+        assert query_set is not None
+        self._matches += len(found)
+        self._rows += found.solution_count()
+        return MatchBatch(query_set.reader, self.query, found, query_set.clock)
+
+    def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        """Yield the answers of its row's matches; if they need not stay unenumerated, also of those left to
+        it.
+        """
+        if self._rest is None or self._is_handed_on or self.unread is not None:
+            return self._answers(found)
+        self._is_handed_on = True
+        return self._with_rest(found, self._rest)
+
+    def _with_rest(self, found: Iterable[Block], rest: Rest) -> Iterator[MatchBatch]:
+        yield from self._answers(found)
+        if not self.done:
+            yield from self._of_rest(rest.unread())
+
+    def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
+        query_set, skip = self._query_set, self.query.skip
+        assert query_set is not None
+        only_first = isinstance(self.query.form, Ask)
+        for block in found:
+            wanted = block.part(0, 1) if only_first else block
+            for batch, rows in query_set.reader.batches(self.query, wanted, query_set.clock, self._left):
+                self._matches += len(batch)
+                self._rows += rows
+                if skip is not None and skip.gpm is not None:  # else no match is made for this count
+                    unskipped = sum(falls_back(skip, wanted[i], query_set.rank) for i in range(len(batch)))
+                    self._counts().unskipped += unskipped
+                if len(batch) < len(wanted):
+                    wanted = wanted.part(len(batch), len(wanted))
+                if self._left is not None:
+                    self._left -= rows
+                if only_first or self._left == 0:
+                    self._rest = None
+                    self.leave()
+                    self.done = True
+                    self.on_done()
+                yield batch
+                if self.done:
+                    return
+
+    def leave(self) -> None:
+        """End the query: later events are not counted and cost nothing."""
+        query_set, row = self._query_set, self._row
+        if self._over:
+            return
+        self.count()
+        stats = self.stats
+        stats.shared_with, stats.shared = 0, ()
+        self._over = True
+        if query_set is None:
+            self._on_leave()
+        elif row is not None:
+            sample = self._sample or query_set.pipeline.observation.sample
+            self._sample = None if sample is None else sample.copy()
+            self._row = None
+            if self._rest is not None:
+                self._rest.keep()
+            query_set.remove(row, self)
+
+    def drop(self) -> None:
+        """Free the partial matches: the query is over."""
+        self._rest = self.unread = None
+        self.leave()
+        self.done = True
+        self.on_done()
+        self._sample = None
+
+    def keep(self, events: int) -> None:
+        """Keep this many of the next events as a sample."""
+        self._sample = Sample(events, 10 * events)
+        if self._query_set is not None and self._row is not None:
+            self._query_set.pipeline.observation.sampled(self._sample)
+
+    def follow(self, seen: Callable[[EventBatch], None]) -> None:
+        """Call ``seen`` with all following events."""
+        self._seen = seen
+        if self._query_set is not None and self._row is not None:
+            self._query_set.follow_too(seen)
+
+    def evidence(self) -> Evidence:
+        """Return the input of a diagnosis."""
+        self.count()
+        stats, query_set = self.stats, self._query_set
+        sample = self._sample
+        if sample is None and query_set is not None and self._row is not None:
+            sample = query_set.pipeline.observation.sample
+        return Evidence(
+            pattern=normalise(self.query),
+            events=stats.events,
+            matches=stats.matches,
+            late=stats.late,
+            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
+            sample=None if sample is None else sample.batch(),
+            begin=self.beginning,
+            dictionary=self._environment.dictionary,
+            kb=self._environment.kb,
+            ended=self._over and self._sample is None,
+        )
 
 
 class QuerySet:
@@ -201,15 +329,12 @@ class QuerySet:
         self,
         subscriptions: Sequence[Subscription],
         varying: Mapping[int, Sequence[Term]],
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
-        sharing: Sharing,
-        limits: Limits,
+        environment: Environment,
         start: int | None = None,
     ) -> None:
         query = subscriptions[0].query
         self._template: QueryTemplate | None = template(query, [*varying]) if varying else None
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, ConstantsRow] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
         #: The rows with queries that may have to enumerate their matches themselves.
         self.behind: set[int] = set()
@@ -217,31 +342,27 @@ class QuerySet:
         # The number of matches not taken yet.
         self._unhanded = 0
         #: Called when there are so many that they should be taken before more are found.
-        self.on_many: Callable[[], None] = _nothing
+        self.on_many: Callable[[], None] = nothing
         self._live = len(subscriptions)
         rows: list[list[Subscription]] = [[*subscriptions]]
-        made = self._template
+        made, dictionary = self._template, environment.dictionary
         if made is not None:
             names = [name for name, _ in made.parameters]
             self._table = Parameters(names, made.member, [*varying.values()], dictionary)
             rows = [[] for _ in range(len(self._table))]
             for subscription, number in zip(subscriptions, self._table.of_queries, strict=True):
                 rows[number].append(subscription)
-        self._tally = Tally([gpm.name for gpm in query.gpms], len(rows))
+        self._tally = RowCounts([gpm.name for gpm in query.gpms], len(rows))
         taken = query if made is None else made.query
         taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
         make_patterns: Callable[..., Patterns] = Patterns
         if made is not None:
-            make_patterns = partial(_TablePatterns, made=made, table=self._table, tally=self._tally)
+            make_patterns = partial(TablePatterns, made=made, table=self._table, tally=self._tally)
         self.pipeline = Pipeline(
             taken,
-            dictionary,
-            kb,
-            None,
-            sharing,
-            start=start,
             # The limits of one query, times the number of queries that have a row of their own.
-            limits=limits.times(len(rows)),
+            replace(environment, limits=environment.limits.times(len(rows))),
+            start=start,
             make_patterns=make_patterns,
             # Matches in a row's partition go to the queries that have the row.
             make_context=partial(Context, apart=0 if made is None else 1),
@@ -255,7 +376,7 @@ class QuerySet:
         self.is_plain &= query.skip is None or query.skip.gpm is None
         named = range(len(rows)) if made is None else self._table.rows.tolist()
         for number, (name, some) in enumerate(zip(named, rows, strict=True)):
-            row = self._rows[name] = Row(name, number, some)
+            row = self._rows[name] = ConstantsRow(name, number, some)
             for subscription in some:
                 subscription.sit(self, row)
 
@@ -267,7 +388,7 @@ class QuerySet:
         for row in self._rows.values():
             yield from row.subscriptions
 
-    def remove(self, row: Row, subscription: Subscription) -> None:
+    def remove(self, row: ConstantsRow, subscription: Subscription) -> None:
         """Remove a query, which needs no more matches."""
         row.subscriptions.remove(subscription)
         self._live -= 1
@@ -375,7 +496,7 @@ class QuerySet:
         """Return a stream's rank in the order of IRIs."""
         return self.pipeline.context.rank(stream)
 
-    def counted(self, row: Row, stats: Stats) -> None:
+    def counted(self, row: ConstantsRow, stats: Stats) -> None:
         """Bring a query's own counts up to date."""
         stats.shared_with = self._live - 1
         if self._template is None:

@@ -43,7 +43,8 @@ class StreamClock:
 class Reordering:
     """The events of one query's streams, held until the watermark reaches them.
 
-    ``clock`` is the clock of the first event, ``held`` how many events wait.
+    ``clock`` is the clock of the first event, ``held`` how many events wait, ``lateness`` the allowed one on
+    that clock.
     """
 
     def __init__(self, streams: Mapping[int, int], lateness: timedelta) -> None:
@@ -53,7 +54,7 @@ class Reordering:
         self.watermark = BEGINNING
         self.held = 0
         self._allowed = lateness
-        self._lateness = 0
+        self.lateness = 0
         self._least = EARLIEST
         #: The event that had moved the watermark when the first late event of the last ``add`` came, if
         #: known.
@@ -75,7 +76,7 @@ class Reordering:
     def reached(self, stream: int) -> int | None:
         """Return the time before which events of a stream are late; None if unknown."""
         clock = self.clocks[stream]
-        time = max(clock.newest - self._lateness, clock.promised)
+        time = max(clock.newest - self.lateness, clock.promised)
         return time if EARLIEST <= time <= LATEST and clock.newest > BEGINNING else None
 
     def equals(self, other: Reordering) -> bool:
@@ -118,7 +119,7 @@ class Reordering:
         """Return whether times are on the clock of the query's other events; the first event decides it."""
         if self.clock is None:
             self.clock = clock
-            self._lateness = self._allowed // clock.unit
+            self.lateness = self._allowed // clock.unit
             self._least = clock.least
             for promised in self._promises:
                 self.promise(*promised)
@@ -139,12 +140,12 @@ class Reordering:
         seen = np.maximum.accumulate(np.concatenate(([first], time)))
         # As unsigned numbers: the distance of two times may need 64 bits.
         behind = seen[:-1].view(np.uint64) - time.view(np.uint64)
-        late = (seen[:-1] > time) & (behind > self._lateness) | (time < clock.promised)
+        late = (seen[:-1] > time) & (behind > self.lateness) | (time < clock.promised)
         others = self._others(clock)
         late = late & (time < others) | (time < self.watermark)
         kept = batch.take(np.flatnonzero(~late)) if late.any() else batch
         indices = np.flatnonzero(late)
-        reached = (max(newest - self._lateness, clock.promised) for newest in seen[indices].tolist())
+        reached = (max(newest - self.lateness, clock.promised) for newest in seen[indices].tolist())
         found = {
             index: max(min(own, others), self.watermark)
             for index, own in zip(indices.tolist(), reached, strict=True)
@@ -158,21 +159,11 @@ class Reordering:
 
     def _moved_by(self, batch: EventBatch, before: int, watermark: int) -> Stamp | None:
         """Return the event that had moved the watermark to its place before a batch's ``before``-th event."""
-        time = watermark + self._lateness
+        time = watermark + self.lateness
         if EARLIEST <= time <= LATEST and len(at := np.flatnonzero(batch.time[:before] == time)):
             return batch.stamp(int(at[0]))
         movers = ((stream, clock) for stream, clock in self.clocks.items() if clock.newest == time)
         return next((Stamp(time, stream, c.newest_n) for stream, c in movers if c.newest_n >= 0), None)
-
-    def is_next(self, clock: Clock, time: int) -> bool:
-        """Return whether an event would be released at once: none is held, and it is not late."""
-        if self.held or self._lateness or self.clock is not clock or time < self.watermark:
-            return False
-        # If no stream holds the others back, the watermark is what each has reached, or later.
-        for of in self.clocks.values():  # noqa: SIM110  # each pushed event comes by here
-            if of.holds or time < of.newest or time < of.promised:
-                return False
-        return True
 
     def _add_one(self, batch: EventBatch, time: int, clock: StreamClock) -> Mapping[int, int]:
         """Do ``add`` for a single event, without arrays."""
@@ -204,8 +195,6 @@ class Reordering:
     def release(self) -> EventBatch | None:
         """Advance the watermark; return the events that it has reached, in order."""
         holding = [clock for clock in self.clocks.values() if clock.holds]
-        if not holding and len(self.clocks) == len(self._waiting) == 1 and len(self._waiting[0]) == 1:
-            return self._take_one()
         if holding:
             reached = min(map(self._reached, holding))
         else:
@@ -213,15 +202,6 @@ class Reordering:
         self.watermark = max(self.watermark, reached)
         # While several streams are pulled, another may still bring events of the same time.
         return self._take(self.watermark - 1 if len(holding) > 1 else self.watermark)
-
-    def _take_one(self) -> EventBatch | None:
-        """Return the only event that is held, if the watermark has reached it."""
-        (clock,), (event,) = self.clocks.values(), self._waiting
-        self.watermark = max(self.watermark, self._reached(clock))
-        if event.time.item(0) > self.watermark:
-            return None
-        self._waiting, self.held = [], 0
-        return event
 
     def drain(self) -> EventBatch | None:
         """Return all held events: their streams have ended."""
@@ -231,7 +211,7 @@ class Reordering:
         """Return the time up to which a stream is complete."""
         if clock.newest == BEGINNING:
             return clock.promised
-        return max(clock.newest - self._lateness, clock.promised, self._least)
+        return max(clock.newest - self.lateness, clock.promised, self._least)
 
     def _others(self, clock: StreamClock) -> int:
         """Return how far the other streams let the watermark advance while events of ``clock`` arrive."""

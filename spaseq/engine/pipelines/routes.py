@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
 from spaseq.engine.handle import Handle
+from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.stream_set import Registered, StreamSet
+from spaseq.engine.pipelines.stream_set import DispatchedQuery, StreamSet
 from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
@@ -18,7 +19,6 @@ from spaseq.events import Clock, EventBatch
 from spaseq.limits import Limits
 from spaseq.matching.sharing.cohort import Elements
 from spaseq.matching.templates.form import form
-from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.sharing import Sharing
 from spaseq.terms.dictionary import Dictionary
 
@@ -37,7 +37,7 @@ class Routes:
         limits: Limits,
         lateness: timedelta = timedelta(0),
     ) -> None:
-        self.queries: list[Registered] = []
+        self.queries: list[DispatchedQuery] = []
         #: Whether events are being replayed: nothing is reported.
         self.is_replayed = False
         self._dictionary = dictionary
@@ -50,12 +50,12 @@ class Routes:
         self._arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
         # By form, the newest query that others may join.
-        self._by_form: dict[tuple[object, ...], Registered] = {}
+        self._by_form: dict[tuple[object, ...], DispatchedQuery] = {}
         self._elements = Elements()
         # By streams, their stream sets; the last one is the one that new queries may join.
         self._stream_sets: dict[frozenset[int], list[StreamSet]] = {}
         self._readers: dict[int, list[StreamSet]] = {}
-        self._makers: dict[int, list[Registered]] = {}
+        self._makers: dict[int, list[DispatchedQuery]] = {}
         # Stream sets to look at when events or time advance.
         self._stirred: dict[StreamSet, None] = {}
         self._closing = False
@@ -108,6 +108,15 @@ class Routes:
         """Return how many events of a stream have arrived."""
         return self._arrivals[stream]
 
+    def number(self, stream: int, first: int) -> None:
+        """Set the arrival number of a stream's next event."""
+        self._arrivals[stream] = first
+
+    @property
+    def arrivals(self) -> Mapping[int, int]:
+        """How many events of each stream have arrived."""
+        return self._arrivals
+
     # --- what happens ---------------------------------------------------------------------------
 
     def is_smooth(self, stream: int, clock: Clock, time: int) -> bool:
@@ -127,7 +136,7 @@ class Routes:
         readers = self._readers.get(stream, ())
         return bool(readers) and all(stream_set.order.is_new for stream_set in readers)
 
-    def subscribers(self, key: tuple[object, ...], kb: KnowledgeBase) -> Subscribers | None:
+    def subscribers(self, key: tuple[object, ...], environment: Environment) -> Subscribers | None:
         """Return the subscribers of this form that have seen no event, which a new query may join."""
         first = self._by_form.get(key)
         if (
@@ -138,9 +147,7 @@ class Routes:
         ):
             return None
         if isinstance(first.handle, Handle):
-            subscribers = Subscribers(
-                self._dictionary, kb, self._sharing, self._limits, first, first.pipeline.beginning
-            )
+            subscribers = Subscribers(environment, first, first.pipeline.beginning)
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
             subscription = subscribers.subscription(query)
@@ -158,7 +165,7 @@ class Routes:
         """
         if len(self.queries) >= self._worth_pruning:
             self.prune()
-        query = Registered(pipeline, handle, self._dictionary, self._registered)
+        query = DispatchedQuery(pipeline, handle, self._dictionary, self._registered)
         if query.output is not None:
             self._check_loop(query, query.output)
         self._registered += 1
@@ -175,7 +182,7 @@ class Routes:
                 for stream_set in self.stream_sets:
                     stream_set.layer = self._layer(stream_set)
 
-    def _place(self, query: Registered) -> StreamSet:
+    def _place(self, query: DispatchedQuery) -> StreamSet:
         """Return the stream set of a new query, shared with queries that have seen no event either."""
         alike = self._stream_sets.setdefault(frozenset(query.streams), [])
         if not alike or not alike[-1].is_fresh:
@@ -205,11 +212,15 @@ class Routes:
         makers = {stream: [q for q in of if not q.handle.is_over] for stream, of in self._makers.items()}
         self._makers = {stream: of for stream, of in makers.items() if of}
 
-    def _made_by(self, stream: int) -> list[Registered]:
+    def _made_by(self, stream: int) -> list[DispatchedQuery]:
         """Return the queries that make a stream by REGISTER STREAM."""
         return [q for q in self._makers.get(stream, ()) if not q.handle.is_over]
 
-    def _check_loop(self, query: Registered, output: int) -> None:
+    def _is_alone(self, query: DispatchedQuery) -> bool:
+        """Return whether a query's order is the only one of its streams."""
+        return len(self._stream_sets.get(query.stream_set.streams, ())) == 1
+
+    def _check_loop(self, query: DispatchedQuery, output: int) -> None:
         """Raise EngineError if the query would read its own output."""
         seen: set[int] = set()
         asked = list(query.streams)

@@ -60,7 +60,7 @@ def _added(counts: GpmStats, others: GpmStats, sign: int) -> GpmStats:
     return GpmStats(*(getattr(counts, f.name) + sign * getattr(others, f.name) for f in fields(counts)))
 
 
-class Place(Protocol):
+class StreamPosition(Protocol):
     """A pipeline's place among others with the same events; it counts them for the pipeline."""
 
     def refresh(self, stats: Stats) -> None:
@@ -122,9 +122,9 @@ class Observation:
         self.is_wanted = False
         self.seen: Callable[[EventBatch], None] | None = None
         self.sample: Sample | None = Sample()
-        self.place: Place | None = None
+        self.place: StreamPosition | None = None
 
-    def sit(self, place: Place, sample: Sample) -> None:
+    def sit(self, place: StreamPosition, sample: Sample) -> None:
         """Leave counting and sampling to ``place`` from now on."""
         self.place, self.sample = place, sample
 

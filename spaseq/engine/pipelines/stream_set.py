@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakSet, ref
 
 import numpy as np
@@ -32,19 +32,15 @@ if TYPE_CHECKING:
 _SLACK: Final = 16
 
 
-class Job:
-    """A query to run: with events, the first of them at this position, or because time has passed."""
+class DueWork(NamedTuple):
+    """What a query must do: process events, the first of them at this position, or go on as time has passed.
 
-    __slots__ = ("batch", "before", "position", "query")
+    ``before``: events that it was not given, and needs first, with their positions.
+    """
 
-    def __init__(
-        self,
-        query: Registered,
-        batch: EventBatch | None,
-        position: int,
-        before: Sequence[tuple[int, EventBatch]] = (),
-    ) -> None:
-        self.query, self.batch, self.position, self.before = query, batch, position, before
+    position: int
+    batch: EventBatch | None
+    before: Sequence[tuple[int, EventBatch]] = ()
 
 
 class StreamSet:
@@ -59,7 +55,7 @@ class StreamSet:
         """``streams`` as for ``Reordering``; ``elements`` are the engine's."""
         self.order = Reordering(streams, lateness)
         self.streams = frozenset(streams)
-        self.members: list[Registered] = []
+        self.members: list[DispatchedQuery] = []
         self.position = 0
         #: How many events it had released in the last engine that this one has not seen.
         self.before = 0
@@ -67,10 +63,10 @@ class StreamSet:
         self.counts: Counter[int] = Counter()
         self.is_fresh = True
         self.layer = 0
-        self.waiting: dict[Registered, None] = {}
-        self._attending: dict[Registered, None] = {}
-        self._new: list[Registered] = []
-        self._begun: list[tuple[Registered, EventBatch]] = []
+        self.waiting: dict[DispatchedQuery, None] = {}
+        self._attending: dict[DispatchedQuery, None] = {}
+        self._new: list[DispatchedQuery] = []
+        self._begun: list[tuple[DispatchedQuery, EventBatch]] = []
         # Queries that join together share a sample as long as one of them needs it. A query with a sample of
         # its own, or without one, does not keep the others' events.
         self._sample: Callable[[], Sample | None] = _nothing
@@ -79,7 +75,7 @@ class StreamSet:
         self._is_sampled = False
         # The last event and, before it, the last event of an earlier time, with their positions.
         self.passed: tuple[tuple[int, EventBatch], ...] = ()
-        self._index: ByStream[Registered] = ByStream(streams)
+        self._index: ByStream[DispatchedQuery] = ByStream(streams)
         self._over = 0
         self._elements = elements
         self._kin = Kin()
@@ -94,11 +90,11 @@ class StreamSet:
         return self._over < len(self.members)
 
     @property
-    def live(self) -> list[Registered]:
+    def live(self) -> list[DispatchedQuery]:
         """The queries that are not over."""
         return [query for query in self.members if not query.handle.is_over]
 
-    def join(self, query: Registered) -> None:
+    def join(self, query: DispatchedQuery) -> None:
         """Add a query, which sees the events from now on."""
         sample = self._sample()
         if sample is None:
@@ -111,12 +107,12 @@ class StreamSet:
         if query.output is not None:
             self.waiting[query] = None  # its progress matters to the readers of its stream
 
-    def _enter(self, query: Registered) -> None:
+    def _enter(self, query: DispatchedQuery) -> None:
         self.members.append(query)
         self._over += query.is_over
         self.looks_back |= query.asks_for_last
 
-    def _put(self, query: Registered) -> None:
+    def _put(self, query: DispatchedQuery) -> None:
         """Put a query into the index of events that concern it."""
         query.gather()
         if query.is_over:
@@ -131,7 +127,7 @@ class StreamSet:
         """Note that one of the queries is over."""
         self._over += 1
 
-    def attend(self, query: Registered) -> None:
+    def attend(self, query: DispatchedQuery) -> None:
         """Let every event from now on concern a query."""
         self._attending[query] = None
 
@@ -140,21 +136,22 @@ class StreamSet:
         self._samples.add(sample)
         self._is_sampled = True
 
-    def absorb(self, other: StreamSet) -> list[Job]:
+    def absorb(self, other: StreamSet) -> list[DispatchedQuery]:
         """Take over the queries of a stream set in the same state (``equals``).
 
-        Return the jobs with events that only the other one remembers. This one may remember events from
-        before a query came, and may lack events that were late here, or remember none if no query needed
-        them.
+        Return the queries with further work: with events that only the other one remembers. This one may
+        remember events from before a query came, and may lack events that were late here, or remember none if
+        no query needed them.
         """
         new = set(other._new)
-        jobs = []
+        found = []
         for query in other.live:
             passed = other._unseen(query, other.position) if query.asks_for_last else ()
             unseen = [event for _, event in passed]
-            if unseen:
-                jobs.append(Job(query, concatenate(unseen), self.position - len(unseen)))
             query.move(other, self)
+            if unseen:
+                query.due.append(DueWork(self.position - len(unseen), concatenate(unseen)))
+                found.append(query)
             self._enter(query)
             if query not in new:
                 self._put(query)
@@ -163,7 +160,7 @@ class StreamSet:
         self._new += other._new
         self._samples |= other._samples
         self._is_sampled |= other._is_sampled
-        return jobs
+        return found
 
     def equals(self, other: StreamSet) -> bool:
         """Return whether both will treat all future events alike."""
@@ -185,8 +182,11 @@ class StreamSet:
 
     # --- events -------------------------------------------------------------------------------
 
-    def release(self, last: bool = False) -> list[Job]:
-        """Return jobs with the events that the watermark has reached; ``last``: all events left."""
+    def release(self, last: bool = False) -> list[DispatchedQuery]:
+        """Give queries the events that the watermark has reached; ``last``: all events left.
+
+        Return the queries with further work.
+        """
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
         if self._kin.courting:
@@ -195,7 +195,7 @@ class StreamSet:
         batch = self.order.drain() if last else self.order.release()
         if batch is not None:
             self._begin(batch)
-        jobs: list[Job] = []
+        due: list[DispatchedQuery] = []
         if batch is not None:
             begin, self.position = self.position, self.position + len(batch)
             self._count(batch)
@@ -203,7 +203,7 @@ class StreamSet:
                 self._show(batch)
             few = self._several(batch) if len(batch) > 1 else None
             wanted: dict[bytes, Ids] = {}
-            given: list[tuple[Registered, bytes | None, list[EventBatch]]] = []
+            given: list[tuple[DispatchedQuery, bytes | None, list[EventBatch]]] = []
             earlier: Ids | None = None
             for query in self._concerned(batch) if few is None else few:
                 some = None if few is None or not query.pipeline.is_sparse else few[query]
@@ -221,14 +221,18 @@ class StreamSet:
             for query, key, unseen in given:
                 part = batch if key is None else parts[key]
                 at = begin if key is None else begin + wanted[key].item(0)
-                jobs.append(Job(query, concatenate([*unseen, part]), at - len(unseen)))
+                query.due.append(DueWork(at - len(unseen), concatenate([*unseen, part])))
                 query.reached = self.position
+                due.append(query)
             if self.looks_back:
                 self._pass(batch, begin)
         if self.waiting and (batch is not None or self.order.watermark != before):
-            touched = {job.query for job in jobs}
-            jobs += [Job(query, None, 0) for query in self.waiting if query not in touched]
-        return jobs
+            touched = set(due)
+            for query in self.waiting:
+                if query not in touched:
+                    query.due.append(DueWork(0, None))
+                    due.append(query)
+        return due
 
     def is_next(self, clock: Clock, time: int) -> bool:
         """Return whether an event would be released alone on arrival, without advancing another query."""
@@ -236,16 +240,23 @@ class StreamSet:
             return False
         if self.waiting and any(query.is_due(time) for query in self.waiting):
             return False
-        return self.order.is_next(clock, time)
+        order = self.order
+        if order.held or order.lateness or order.clock is not clock or time < order.watermark:
+            return False
+        # If no stream holds the others back, the watermark is what each has reached, or later.
+        for of in order.clocks.values():  # noqa: SIM110  # each pushed event comes by here
+            if of.holds or time < of.newest or time < of.promised:
+                return False
+        return True
 
-    def concerned(self, stream: int, terms: Sequence[int]) -> list[Registered]:
+    def concerned(self, stream: int, terms: Sequence[int]) -> list[DispatchedQuery]:
         """Return the queries that a single event may concern, possibly some that are over, in any order."""
         if len(self._attending) == len(self.members):
             return self.members
         found = self._index.of_single(stream, terms)
         return [*{*self._attending, *found}] if self._attending else found
 
-    def step(self, event: Single) -> list[Job]:
+    def step(self, event: Single) -> list[DispatchedQuery]:
         """Do ``release`` for such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
             self.prune()
@@ -260,16 +271,17 @@ class StreamSet:
         self.counts[stream] += 1
         if self._is_sampled:
             self._show(event)
-        jobs = []
+        due = []
         queries = self.concerned(stream, event.terms)
         for query in sorted(queries, key=_rank) if len(queries) > 1 else queries:
             if not query.handle.is_over:
                 before = self._unseen(query, position) if query.asks_for_last else ()
-                jobs.append(Job(query, event, position, before))
+                query.due.append(DueWork(position, event, before))
                 query.reached = self.position
+                due.append(query)
         if self.looks_back:
             self._pass(event, position)
-        return jobs
+        return due
 
     def _show(self, batch: EventBatch) -> None:
         for sample in tuple(self._samples):
@@ -278,7 +290,7 @@ class StreamSet:
                 self._samples.discard(sample)
         self._is_sampled = bool(self._samples)
 
-    def _unseen(self, query: Registered, begin: int) -> list[tuple[int, EventBatch]]:
+    def _unseen(self, query: DispatchedQuery, begin: int) -> list[tuple[int, EventBatch]]:
         """Return the last event that a query was not given, and the last one of an earlier time than that.
 
         With their positions: simultaneous events are not between each other.
@@ -310,7 +322,7 @@ class StreamSet:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
 
-    def beginning(self) -> Sequence[tuple[Registered, EventBatch]]:
+    def beginning(self) -> Sequence[tuple[DispatchedQuery, EventBatch]]:
         """Return the queries that begin now, with their first event, even if it does not concern them."""
         begun, self._begun = self._begun, []
         return begun
@@ -323,9 +335,9 @@ class StreamSet:
         for stream, count in zip(streams.tolist(), counts.tolist(), strict=True):
             self.counts[stream] += count
 
-    def _concerned(self, batch: EventBatch) -> list[Registered]:
+    def _concerned(self, batch: EventBatch) -> list[DispatchedQuery]:
         """Return the queries that events may concern, in the order in which they were registered."""
-        found: list[Registered]
+        found: list[DispatchedQuery]
         if len(self._attending) == len(self.members) or len(self.members) == 1 < len(batch):
             found = self.members
         else:
@@ -334,7 +346,7 @@ class StreamSet:
                 found = sorted(dict.fromkeys(found), key=_rank)
         return [query for query in found if not query.handle.is_over]
 
-    def _several(self, batch: EventBatch) -> dict[Registered, Ids | None] | None:
+    def _several(self, batch: EventBatch) -> dict[DispatchedQuery, Ids | None] | None:
         """Return the queries that events may concern, in their order, each with the events that do.
 
         None instead of events: the query gets all, as most concern it. None at all: finding out does not pay.
@@ -378,18 +390,22 @@ def _nothing() -> None:
     """Return None: the weak reference of no object."""
 
 
-def _rank(query: Registered) -> int:
+def _rank(query: DispatchedQuery) -> int:
     return query.rank
 
 
-class Registered:
+class DispatchedQuery:
     """A query's pipeline or subscribers, and its position among the events of its stream set.
 
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: the time up to which that is
     complete. ``rank``: its place in the order of registration. ``reached``: how many of the stream set's
     events it was given or passed over. ``is_behind``: matches that only time completes wait until others are
-    enumerated. ``is_over``: no event counts any more; ``is_closed``: its last window has ended.
+    enumerated. ``is_over``: no event counts any more; ``is_closed``: its last window has ended. ``due``: the
+    work that waits, in order.
     """
+
+    #: The source of its events.
+    stream_set: StreamSet
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
         self.pipeline = pipeline
@@ -404,7 +420,7 @@ class Registered:
         self.streams = {dictionary.pin(ox.NamedNode(iri)): rank for rank, iri in enumerate(iris)}
         self.output = dictionary.pin(pipeline.output) if pipeline.output is not None else None
         self.asks_for_last = pipeline.asks_for_last
-        self._stream_set: StreamSet | None = None
+        self.due: list[DueWork] = []
         #: How many of the stream set's events came before it.
         self.start = 0
         # The stream set's counts when the query came.
@@ -415,12 +431,6 @@ class Registered:
         self.member: Member | None = None
         # The stream set's time when the query ended: matches left are enumerated up to that.
         self._ended: int | None = None
-
-    @property
-    def stream_set(self) -> StreamSet:
-        """The source of its events."""
-        assert self._stream_set is not None
-        return self._stream_set
 
     @property
     def attends(self) -> bool:
@@ -435,11 +445,16 @@ class Registered:
     def is_due(self, time: int) -> bool:
         """Return whether it must be advanced to this time by an event that may not concern it."""
         handle = self.handle
-        return self.output is not None or handle.is_behind or handle.is_over or self.pipeline.is_due(time)
+        return (
+            self.output is not None
+            or handle.coming is not None
+            or handle.is_over
+            or self.pipeline.is_due(time)
+        )
 
     def enter(self, stream_set: StreamSet, sample: Sample) -> None:
         """Enter a stream set, which has the query's events from now on; ``sample`` has the first ones."""
-        self._stream_set = stream_set
+        self.stream_set = stream_set
         self.start = self.reached = stream_set.position
         self._late, self._counts = stream_set.late, stream_set.counts.copy()
         self.pipeline.sit(self, sample)
@@ -458,9 +473,16 @@ class Registered:
             self.handle.begin()
 
     def move(self, old: StreamSet, new: StreamSet) -> None:
-        """Move to another stream set that treats all future events alike."""
-        self._stream_set = new
-        self.start += new.position - old.position
+        """Move, with the work that waits, to another stream set that treats all future events alike."""
+        by = new.position - old.position
+        self.due = [
+            DueWork(
+                work.position + by, work.batch, [(position + by, event) for position, event in work.before]
+            )
+            for work in self.due
+        ]
+        self.stream_set = new
+        self.start += by
         self.reached = new.position
         self._late += new.late - old.late
         self._counts.update(new.counts)
@@ -484,13 +506,13 @@ class Registered:
         if time is not None:
             yield from self.pipeline.advance(time)
 
-    # --- the protocol ``Place`` ---------------------------------------------------------------------
+    # --- the protocol ``StreamPosition`` ------------------------------------------------------------
 
     def refresh(self, stats: Stats) -> None:
         """Bring counts up to date, as long as the query is not over."""
-        if self.is_over or self._stream_set is None:
+        if self.is_over:
             return
-        stream_set = self._stream_set
+        stream_set = self.stream_set
         stats.events = stream_set.position - self.start
         stats.late = stream_set.late - self._late
         stats.watermark = stream_set.order.time

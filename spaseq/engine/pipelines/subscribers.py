@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Final
 
 from spaseq.engine.handle import Handle
-from spaseq.engine.pipelines.query_set import QuerySet
-from spaseq.engine.pipelines.stats import Place
-from spaseq.engine.pipelines.subscription import Subscription
-from spaseq.errors import SpaseqError
+from spaseq.engine.pipelines.patterns import Environment
+from spaseq.engine.pipelines.query_set import QuerySet, Subscription
+from spaseq.engine.pipelines.stats import StreamPosition
 from spaseq.language.syntax import Query
-from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.patterns.kb import KnowledgeBase
-from spaseq.patterns.sharing import Sharing
 from spaseq.results.batch import MatchBatch
-from spaseq.terms.dictionary import Dictionary, Term
-
-#: No matches to enumerate.
-_NOTHING: Final[Iterator[MatchBatch]] = iter(())
-
+from spaseq.terms.dictionary import Term
 
 #: The matches of one of the queries, and its subscription.
 _Found = tuple[Subscription, Sequence[Block]]
@@ -31,42 +21,32 @@ _Found = tuple[Subscription, Sequence[Block]]
 class Subscribers:
     """The handles of queries that run as one, used by the engine like the ``Handle`` of one query.
 
-    ``error`` is their newest error. ``coming``: matches to enumerate, as in a handle; the query set has the
-    matches found.
+    ``coming``: None, as matches do not wait for a reader here, though those of its queries may.
     """
 
     def __init__(
         self,
-        dictionary: Dictionary,
-        kb: KnowledgeBase,
-        sharing: Sharing,
-        limits: Limits,
-        place: Place,
+        environment: Environment,
+        place: StreamPosition,
         start: int | None = None,
     ) -> None:
         """``place``: the place that the queries share; ``start``: when their first window begins."""
         self._start = start
-        self._dictionary, self._kb = dictionary, kb
-        self.error: SpaseqError | None = None
-        self.coming = _NOTHING
+        self._environment = environment
+        self.coming = None
         self._place = place
-        self._sharing = sharing
-        self._limits = limits
         # The subscribed handles, by rank, and the constants of each, until they become a query set.
         self._subscribed: list[Handle] = []
         self._constants: dict[int, Sequence[Term]] = {}
         # The handles that are not over, and possibly some that are.
         self._live: list[Handle] = []
         self._query_set: QuerySet | None = None
-        self._failed: list[Handle] = []
         # The matches found, and not yet delivered.
         self._due: deque[_Found] = deque()
 
     def subscription(self, query: Query) -> Subscription:
         """Return a new query's subscription; call ``join`` with its handle."""
-        return Subscription(
-            query, len(self._subscribed), self._dictionary, self._kb, self._place.refresh, self._left
-        )
+        return Subscription(query, len(self._subscribed), self._environment, self._place.refresh, self._left)
 
     def join(self, handle: Handle, constants: Sequence[Term]) -> None:
         """Add the handle of the query that got the last subscription, and its constants."""
@@ -92,9 +72,7 @@ class Subscribers:
         columns = zip(*[self._constants[rank] for rank in live], strict=True)
         self._constants = {}
         varying = {i: of for i, of in enumerate(columns) if of.count(of[0]) < len(of)}
-        self._query_set = QuerySet(
-            subscriptions, varying, self._dictionary, self._kb, self._sharing, self._limits, self._start
-        )
+        self._query_set = QuerySet(subscriptions, varying, self._environment, self._start)
         self._query_set.on_many = self._take_some
         return self._query_set
 
@@ -120,11 +98,6 @@ class Subscribers:
         """How many are not over."""
         return sum(not handle.is_over for handle in self._live)
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether it waits for a reader before it enumerates matches: never, though its queries may."""
-        return False
-
     def add(
         self,
         matches: Iterator[MatchBatch],
@@ -134,9 +107,8 @@ class Subscribers:
     ) -> None:
         """Enumerate matches, and deliver them; see ``Handle.add``."""
         self._hand_on()
-        coming, self.coming = chain(self.coming, matches), _NOTHING
         try:
-            for _ in coming:
+            for _ in matches:
                 pass
             self._take()
         except Exception as error:
@@ -170,21 +142,9 @@ class Subscribers:
                 if not (is_simple and handle.receive(subscription.read, blocks[0])):
                     handle.add(subscription.answers(blocks), all_at_once=False, after_all=True)
                 subscription.got()
-                if handle.failure is not None:
-                    self._note(handle)
-
-    def _note(self, handle: Handle) -> None:
-        self.error = handle.failure
-        self._failed.append(handle)
 
     def fail(self, error: BaseException) -> None:
         """End all queries because of an exception during an event."""
         for handle in self._live:
             if not handle.is_over:
                 handle.fail(error)
-                self._note(handle)
-
-    def failed(self) -> list[Handle]:
-        """Return the handles that have failed since the last call."""
-        failed, self._failed = self._failed, []
-        return failed

@@ -17,7 +17,7 @@ import numpy as np
 from spaseq.automaton.pattern import GpmPart
 from spaseq.bounds import Bound
 from spaseq.chunks import Chunk
-from spaseq.engine.pipelines.patterns import Patterns
+from spaseq.engine.pipelines.patterns import Environment, Patterns
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.events import EventBatch, Stamp
 from spaseq.language.syntax import Consume, Query
@@ -82,9 +82,8 @@ class RemotePipeline:
             return self._given[part.name]
 
         make_patterns = partial(Patterns, make=give)
-        self.pipeline = Pipeline(
-            query, dictionary, kb, matcher, None, start, bound=bound, make_patterns=make_patterns
-        )
+        of = Environment(dictionary, kb)
+        self.pipeline = Pipeline(query, of, matcher, start, bound, make_patterns=make_patterns)
         self.pipeline.read, self.pipeline.watcher = self._read, self
         if query.skip is not None:
             self.pipeline.answers.outlive()
