@@ -52,7 +52,12 @@ def normalise(query: Query) -> SequencePattern:
     variables = {name: part.variables for name, part in gpms.items()}
     root = scoped(root, variables, frozenset(variable.name for variable in query.partition))
     found, mixed = owners(root, variables)
-    witnesses = _witnesses(query, gpms) if any(map(is_strict, walk(root))) else {}
+    keys = frozenset(variable.name for variable in query.partition)
+    # Other operators see only events of a partition for which a GPM is relevant.
+    is_asked = any(map(is_strict, walk(root))) or any(
+        is_negated and not keys <= scope.gpm_certain(gpms[ref.name].gpm) for ref, is_negated in references
+    )
+    witnesses = _witnesses(keys, gpms) if is_asked else {}
     return SequencePattern(
         query=query,
         root=root,
@@ -78,13 +83,13 @@ def is_strict(node: Node) -> bool:
             return False
 
 
-def _witnesses(query: Query, gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
+def _witnesses(keys: frozenset[str], gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
     """Return GPMs that bind the partition's variables without FILTERs, where that covers more than the GPMs
     do.
 
-    ``,`` alone needs them: it sees events of a partition for which no GPM is relevant.
+    ``,`` sees events of a partition for which no GPM is relevant; a negated GPM that binds no key is relevant
+    in the partitions that other GPMs give the event, with or without their FILTERs.
     """
-    keys = {variable.name for variable in query.partition}
     found = {}
     for name, part in gpms.items():
         elements = tuple(e for e in part.stateless.elements if not isinstance(e, Filter))

@@ -439,6 +439,15 @@ def test_what_a_filter_keeps_out_stands_between(name: str | None) -> None:
     assert found(text, events, matcher=name) == ["a7b9", "a8b11"]
 
 
+@pytest.mark.parametrize("name", ["reference", "interpreter", "nfa", None])
+def test_what_a_filter_keeps_out_is_in_its_partition_for_a_negation(name: str | None) -> None:
+    """A negated GPM that binds no key forbids it in the partitions that other GPMs give the event."""
+    gpms = {"A": "?a :k ?k", "B": "?b :k ?k FILTER(?bv != 3)"}
+    text = query("A ; !B2 ; B", gpms=gpms, partition="?k", window="20 SECONDS")
+    events = "a1=5/x b2=3/x b3=7/x a4=5/y b5=3/z b6=7/y"
+    assert found(text, events, matcher=name) == ["a4b6"]
+
+
 def test_with_skipping_operators_nobody_pays_for_partitions() -> None:
     gpms = {"A": "?a :k ?k FILTER(?av > 1)", "B": "?b :k ?k"}
     assert normalise(prepare(query("A ; B", gpms=gpms, partition="?k"))).witnesses == frozenset()
