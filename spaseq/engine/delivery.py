@@ -13,8 +13,7 @@ from spaseq.engine.turn import Turn
 from spaseq.engine.undelivered import AT_ONCE, Undelivered
 from spaseq.errors import EngineError, LimitError, SpaseqError
 from spaseq.limits import Limits
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.batch import Match, MatchBatch
 
 _What = TypeVar("_What")
 

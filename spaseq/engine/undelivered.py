@@ -10,8 +10,7 @@ from weakref import ref
 
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import Unenumerated
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match, view
+from spaseq.results.batch import Match, MatchBatch, view
 
 #: At least this many matches are enumerated before they are read.
 AT_ONCE: Final = 1_000

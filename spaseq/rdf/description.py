@@ -34,7 +34,8 @@ from spaseq.rdf.vocabulary import (
     QUERY,
     START,
 )
-from spaseq.results.match import Event, Match
+from spaseq.results.batch import Match
+from spaseq.results.event import Event
 
 Triple = tuple[IdentifiedNode, URIRef, Node]
 

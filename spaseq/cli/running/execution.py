@@ -33,7 +33,7 @@ from spaseq.errors import FormatError
 from spaseq.language.syntax import Query
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results import Format, check_format, writer
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 
 
 @dataclass(frozen=True)

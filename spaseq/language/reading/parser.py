@@ -18,6 +18,7 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Derivation
 from spaseq.language.reading.builder import QueryBuilder
+from spaseq.language.reading.patterns import PatternBuilder
 from spaseq.language.reading.source import Source
 
 _Start = Literal["query", "bare_group"]
@@ -74,7 +75,8 @@ def _build(
 ) -> Any:
     check_nesting(source)
     try:
-        built = _derivation().build(QueryBuilder(source, prefixes, base), source, start)
+        patterns = PatternBuilder(source, prefixes, base)
+        built = _derivation().build((QueryBuilder(patterns), patterns), source, start)
     except RecursionError:
         pass
     else:
@@ -131,7 +133,7 @@ def _derivation() -> Derivation:
         start=["query", "bare_group"],
         cache=_cache_file() or False,
     )
-    return Derivation(lark, QueryBuilder)
+    return Derivation(lark, QueryBuilder, PatternBuilder)
 
 
 def _cache_file() -> str | None:

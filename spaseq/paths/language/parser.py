@@ -93,7 +93,7 @@ def parse_term(text: str, prefixes: Mapping[str, str], filename: str = "<term>")
 
 def _build(source: Source, builder: _Builder, start: _Start) -> Any:
     try:
-        return _derivation().build(builder, source, start)
+        return _derivation().build((builder,), source, start)
     except QuerySyntaxError as error:
         raise _with_a_prefix(error, builder.declared) from None
     except RecursionError:
@@ -117,12 +117,12 @@ class _Builder(ExpressionBuilder):
 
     def __init__(self, source: Source, prefixes: Mapping[str, str]) -> None:
         super().__init__(source)
-        self._prefixes.update(prefixes)
+        self.prefixes.update(prefixes)
 
     @property
     def declared(self) -> dict[str, str]:
         """All prefixes, given and declared."""
-        return self._prefixes
+        return self.prefixes
 
     def expression(self, _place: Extent, children: list[Any]) -> Path:
         path: Path = children[1]
@@ -160,8 +160,8 @@ class _Builder(ExpressionBuilder):
         part, (minimum, maximum) = children
         if maximum is not None and maximum < minimum:
             message = f"a path cannot be repeated at least {minimum} and at most {maximum} times"
-            raise self._error(message, place.start_pos, f"did you mean {{{maximum},{minimum}}}?")
-        return Repeat(part, minimum, maximum, span=self._span(place))
+            raise self.error(message, place.start_pos, f"did you mean {{{maximum},{minimum}}}?")
+        return Repeat(part, minimum, maximum, span=self.span(place))
 
     def one_or_more(self, _place: Extent, _children: list[Token]) -> tuple[int, int | None]:
         return 1, None
@@ -186,7 +186,7 @@ class _Builder(ExpressionBuilder):
     def _count(self, digits: Token) -> int:
         if len(digits) > _MOST_DIGITS:
             message = f"a path cannot be repeated so often: the number has {len(digits):,} digits"
-            raise self._error(message, digits.start_pos or 0)
+            raise self.error(message, digits.start_pos or 0)
         return int(digits)
 
     def conditions(self, _place: Extent, children: list[Any]) -> list[Condition]:

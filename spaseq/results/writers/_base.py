@@ -12,8 +12,7 @@ from typing import IO, TYPE_CHECKING, Final, Self, cast
 from spaseq.language.syntax import Ask, Query
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match, MatchBatch
     from spaseq.terms.dictionary import Term
 
 

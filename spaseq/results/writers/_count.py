@@ -8,8 +8,7 @@ from spaseq.language.syntax import Query
 from spaseq.results.writers._base import ResultWriter
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match, MatchBatch
 
 
 class CountWriter(ResultWriter):

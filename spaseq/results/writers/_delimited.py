@@ -15,8 +15,7 @@ from spaseq.results.writers._columns import columns
 from spaseq.terms.interop import from_rdflib
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match, MatchBatch
 
 
 class CsvRows(RowFormat):

@@ -14,8 +14,8 @@ from spaseq.results.writers._columns import columns
 from spaseq.results.writers._graphs import graph_text
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Event, Match
+    from spaseq.results.batch import Match, MatchBatch
+    from spaseq.results.event import Event
 
 
 class JsonRows(RowFormat):

@@ -19,7 +19,7 @@ from spaseq.terms.interop import from_rdflib
 from spaseq.terms.values import XSD
 
 if TYPE_CHECKING:
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match
 
 _GAP: Final = 2
 

@@ -14,7 +14,8 @@ from rdflib import BNode, Literal, URIRef
 
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.language.syntax import Construct, Query
-from spaseq.results.match import Event, Match
+from spaseq.results.batch import Match
+from spaseq.results.event import Event
 from spaseq.sources import BadEvent
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
