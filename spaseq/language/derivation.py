@@ -20,7 +20,7 @@ from lark.parsers.lalr_analysis import Shift
 
 from spaseq.errors import QuerySyntaxError
 from spaseq.language.reading.diagnosis import diagnose
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 
 _END: Final = "$END"
 
@@ -104,7 +104,7 @@ class Derivation:
             if symbol.is_term and not symbol.filter_out  # type: ignore[attr-defined]  # a terminal has it
         }
 
-    def build(self, builders: Sequence[Any], source: Source, start: str) -> Any:
+    def build(self, builders: Sequence[Any], source: QueryText, start: str) -> Any:
         """Return what the builders, one of each type, make of a text.
 
         Raises QuerySyntaxError, or what a method of a builder raises. Syntax errors take precedence, also

@@ -22,7 +22,7 @@ from spaseq.results.batch import Match, MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
-from spaseq.why.filters import Tally
+from spaseq.why.filters import FilterTally
 from spaseq.why.trace import RunTrace, TracedRuns, trace_of
 
 #: The most partial matches that a replay keeps.
@@ -219,7 +219,7 @@ class _CountedFilters:
     """
 
     def __init__(self, pattern: SequencePattern) -> None:
-        self._tallies: dict[tuple[object, Filter], Tally] = {}
+        self._tallies: dict[tuple[object, Filter], FilterTally] = {}
         self._gpm_of = {
             (item.span, item): name for name, part in pattern.gpms.items() for item in part.correlated
         }
@@ -237,7 +237,7 @@ class _CountedFilters:
     ) -> tuple[Test, EarlyTest]:
         """Compile the tests of a filter."""
         key = item.span, item
-        tally = self._tallies.setdefault(key, Tally(self._gpm_of.get(key), item))
+        tally = self._tallies.setdefault(key, FilterTally(self._gpm_of.get(key), item))
         test = compile_test(condition, dictionary, exists)
         _, early = compile_tests(item, condition, dictionary, exists)
         answers: dict[frozenset[tuple[str, int]], bool] = {}

@@ -21,7 +21,7 @@ from spaseq.language.derivation import Extent
 from spaseq.language.functions import own_function
 from spaseq.language.reading import shared
 from spaseq.language.reading.hints import undeclared_prefix
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.terms.iris import resolve
 from spaseq.terms.values import XSD
 
@@ -52,7 +52,7 @@ class ExpressionBuilder:
     """Builds expressions and their parts."""
 
     def __init__(
-        self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
+        self, source: QueryText, prefixes: Mapping[str, str] | None = None, base: str | None = None
     ) -> None:
         self.source = source
         self.prefixes: dict[str, str] = dict(prefixes or {})

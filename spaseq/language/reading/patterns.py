@@ -18,7 +18,7 @@ from spaseq.language import syntax as s
 from spaseq.language.derivation import Extent
 from spaseq.language.reading import shared
 from spaseq.language.reading.expressions import ExpressionBuilder
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF, RDF_TYPE
 
@@ -58,7 +58,7 @@ class PatternBuilder(ExpressionBuilder):
     """Builds graph patterns."""
 
     def __init__(
-        self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
+        self, source: QueryText, prefixes: Mapping[str, str] | None = None, base: str | None = None
     ) -> None:
         super().__init__(source, prefixes, base)
         self._written_labels = set(re.findall(r"_:([\w.·-]+)", source.expanded))
@@ -181,7 +181,7 @@ class PatternBuilder(ExpressionBuilder):
 
     def service(self, place: Extent, children: list[Any]) -> s.Pattern:
         silent, name, pattern = children
-        return s.Service(name, pattern, silent is not None, span=self.span(place))
+        return s.ServicePattern(name, pattern, silent is not None, span=self.span(place))
 
     def filter(self, place: Extent, children: list[s.Expression]) -> s.Filter:
         return s.Filter(children[0], span=self.span(place))

@@ -1,7 +1,7 @@
 """The syntax tree of a SPAseq query: frozen dataclasses, with places in the text. Open ``query.py`` first.
 
 Terms are pyoxigraph's: immutable, hashable, and printed as N-Triples by ``str``. A node that an error can
-point at is ``Placed``: it has a ``Span``, which comparison ignores. ``printing`` makes text of a tree.
+point at is ``SyntaxNode``: it has a ``Span``, which comparison ignores. ``printing`` makes text of a tree.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from spaseq.language.syntax.patterns import (
     Prev,
     Projection,
     Select,
-    Service,
+    ServicePattern,
     SubSelect,
     TriplePattern,
     Triples,
@@ -65,7 +65,7 @@ from spaseq.language.syntax.sequences import (
     Sequence,
     Strategy,
 )
-from spaseq.language.syntax.span import Placed, Span
+from spaseq.language.syntax.span import Span, SyntaxNode
 from spaseq.language.syntax.terms import (
     Path,
     PathAlternative,
@@ -114,7 +114,6 @@ __all__ = [
     "PathRepeat",
     "PathSequence",
     "Pattern",
-    "Placed",
     "Prev",
     "Projection",
     "Query",
@@ -125,13 +124,14 @@ __all__ = [
     "Select",
     "Seq",
     "Sequence",
-    "Service",
+    "ServicePattern",
     "Skip",
     "SkipMode",
     "Span",
     "Strategy",
     "StreamDeclaration",
     "SubSelect",
+    "SyntaxNode",
     "TriplePattern",
     "Triples",
     "Unary",

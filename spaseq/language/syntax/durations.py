@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from spaseq.language.syntax.span import Placed
+from spaseq.language.syntax.span import SyntaxNode
 
 _SECOND: Final = 1_000_000
 
@@ -24,7 +24,7 @@ UNITS: Final[Mapping[str, int | None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Duration(Placed):
+class Duration(SyntaxNode):
     """``2.5 SECONDS``: the size is exact; ``unit`` is a key of ``UNITS`` other than EVENTS.
 
     >>> Duration(Fraction("2.5"), "SECONDS").microseconds, Duration(Fraction("2.5"), "SECONDS").on(ticks=True)

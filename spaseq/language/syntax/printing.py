@@ -35,7 +35,7 @@ from spaseq.language.syntax.patterns import (
     Prev,
     Projection,
     Select,
-    Service,
+    ServicePattern,
     SubSelect,
     TriplePattern,
     Triples,
@@ -220,7 +220,7 @@ class Printer:
                 return f"MINUS {self.group(pattern, margin)}"
             case Graph(name, pattern):
                 return f"GRAPH {self.term(name)} {self.group(pattern, margin)}"
-            case Service(name, pattern, silent):
+            case ServicePattern(name, pattern, silent):
                 how = "SERVICE SILENT" if silent else "SERVICE"
                 return f"{how} {self.term(name)} {self.group(pattern, margin)}"
             case SubSelect():

@@ -16,7 +16,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class SyntaxNode:
     """A node that an error can point at; the span is None in a tree that was made without a text."""
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
 
-from spaseq.language.syntax.span import Placed
+from spaseq.language.syntax.span import SyntaxNode
 
 
 @dataclass(frozen=True, slots=True)
-class Var(Placed):
+class Var(SyntaxNode):
     """A variable, without its ``?``. Also an expression."""
 
     name: str
