@@ -162,20 +162,7 @@ class _NormalBuilder:
                 ways = product(*map(_sides, operands))
                 return inner(Disjunction(tuple(Conjunction(way, span=seq.span) for way in ways)))
             case Conjunction(operands=operands):
-                others = [self._others(operands, i) for i in range(len(operands))]
-                nodes = tuple(
-                    self.build(o, simultaneous | waited, unordered)
-                    for o, waited in zip(operands, others, strict=True)
-                )
-                deferred: dict[Filter, None] = {}
-                loose: dict[Filter, None] = {}
-                for operand, waited in zip(operands, others, strict=True):
-                    for ref, _ in scope.references(operand):
-                        here = self._filters(ref, simultaneous)
-                        mine = [f for f in here if self._waits(ref, f, waited)]
-                        deferred.update(dict.fromkeys(mine))
-                        loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
-                return Both(identity, nodes, tuple(deferred), tuple(loose))
+                return self._both(identity, operands, simultaneous, unordered)
             case All(operands=operands):
                 # A variable of another operand may also be bound here, except on a side of a | that is not
                 # taken.
@@ -200,6 +187,28 @@ class _NormalBuilder:
             case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
                 own = frozenset[str]()  # until all places are known
                 return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
+
+    def _both(
+        self,
+        identity: int,
+        operands: tuple[Seq, ...],
+        simultaneous: frozenset[str],
+        unordered: frozenset[str],
+    ) -> Both:
+        others = [self._others(operands, i) for i in range(len(operands))]
+        nodes = tuple(
+            self.build(o, simultaneous | waited, unordered)
+            for o, waited in zip(operands, others, strict=True)
+        )
+        deferred: dict[Filter, None] = {}
+        loose: dict[Filter, None] = {}
+        for operand, waited in zip(operands, others, strict=True):
+            for ref, _ in scope.references(operand):
+                here = self._filters(ref, simultaneous)
+                mine = [f for f in here if self._waits(ref, f, waited)]
+                deferred.update(dict.fromkeys(mine))
+                loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
+        return Both(identity, nodes, tuple(deferred), tuple(loose))
 
     def _side_waits(self, operands: tuple[Seq, ...]) -> bool:
         """Return whether a filter on one side of a ``|`` needs what another operand binds, but
