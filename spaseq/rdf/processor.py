@@ -18,7 +18,7 @@ from spaseq.patterns.kb import Source as Knowledge
 from spaseq.rdf.prepared import bound, prepare
 from spaseq.rdf.recorded import knowledge, sources
 from spaseq.results.batch import Match
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import columns
 from spaseq.sources import BadEvent
 
 

@@ -38,7 +38,7 @@ from spaseq.rdf.description import about_choices, about_match, about_query
 from spaseq.rdf.services import PARSER, SCHEME, SERVICES, ServiceEntry, hint
 from spaseq.rdf.window import Recent
 from spaseq.results.batch import Match
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import columns
 from spaseq.terms.interop import from_rdflib
 
 Row = Mapping[Variable, Node]

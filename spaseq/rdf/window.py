@@ -29,9 +29,8 @@ from spaseq.events import EARLIEST, Clock, EventBatch
 from spaseq.language.syntax import Window
 from spaseq.matching.model import Ints, StreamWindow, stream_window
 from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
-from spaseq.rdf.description import event_name, time_literal
+from spaseq.rdf.description import GENERATED_AT, PART_OF, event_name, time_literal
 from spaseq.rdf.services import SCHEME, SERVICES, ServiceEntry, hint
-from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
 from spaseq.results.event import event
 from spaseq.terms.interop import to_rdflib
 

@@ -25,7 +25,7 @@ from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks,
 from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, read_option, resolve_format
 from spaseq.sources.assembly.sink import BadEvent, EventSink
 from spaseq.sources.formats.contexts import named_in
-from spaseq.sources.formats.items import split_items
+from spaseq.sources.formats.jsonld import split_items
 from spaseq.sources.formats.row_times import RowTimes
 from spaseq.sources.formats.rows import RowLifter, header_of, read_csv, read_ndjson
 from spaseq.sources.guessed_times import ColumnReading, readings, shown

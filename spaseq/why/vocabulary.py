@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from pathlib import Path as FilePath
 from typing import Final
 
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq.errors import SourceError
 from spaseq.events import EventBatch, Ids
 from spaseq.language.syntax import (
     Gpm,
@@ -23,11 +26,12 @@ from spaseq.language.syntax import (
     Triples,
     Var,
 )
+from spaseq.limits import Limits
 from spaseq.patterns.spectra.solutions import Mask
+from spaseq.sources.formats._lift import lift, load_context, terms_of
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Missing
 from spaseq.why.evidence import Evidence
-from spaseq.why.lifted import keys
 
 _TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
@@ -59,7 +63,7 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
     found: dict[Term, Missing] = {}
     lifting = [evidence.contexts.get(evidence.query.stream(name)) for name in gpm.streams]
     context = lifting[0] if len(set(lifting)) == 1 else None
-    made = {} if context is None else keys(context)
+    made = {} if context is None else _keys(context)
     for wanted in dict.fromkeys(_constants(gpm.pattern)):
         if wanted.predicate in found:
             continue  # its values are missing, too
@@ -165,3 +169,20 @@ def _streams(evidence: Evidence, batch: EventBatch, events: Iterable[int]) -> tu
         for declared in evidence.query.streams
         if evidence.dictionary.find(declared.iri) in found
     )
+
+
+def _keys(context: FilePath) -> Mapping[Term, str]:
+    """Return predicate → its column or key, by the JSON-LD processor; empty if the context is unreadable."""
+    try:
+        text = load_context(context, Limits())
+    except SourceError:  # the file was removed since the stream was opened
+        return {}
+    names = sorted(terms_of(json.loads(text)))
+    rows = [json.dumps({"@id": "urn:row", name: "urn:value"}) for name in names]
+    found: dict[Term, str] = {}
+    for name, triples in zip(names, lift(rows, text), strict=True):
+        if not isinstance(triples, ValueError):
+            for subject, predicate, _ in triples:
+                if subject == NamedNode("urn:row") and isinstance(predicate, NamedNode):
+                    found.setdefault(predicate, name)
+    return found

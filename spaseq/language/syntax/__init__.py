@@ -20,7 +20,6 @@ from spaseq.language.syntax.clauses import (
     Window,
     WindowKind,
 )
-from spaseq.language.syntax.durations import UNITS, Duration
 from spaseq.language.syntax.patterns import (
     Aggregate,
     Binary,
@@ -65,14 +64,17 @@ from spaseq.language.syntax.sequences import (
     Sequence,
     Strategy,
 )
-from spaseq.language.syntax.span import Span, SyntaxNode
 from spaseq.language.syntax.terms import (
+    UNITS,
+    Duration,
     Path,
     PathAlternative,
     PathInverse,
     PathNegated,
     PathRepeat,
     PathSequence,
+    Span,
+    SyntaxNode,
     Var,
 )
 

@@ -9,8 +9,7 @@ from fractions import Fraction
 from pyoxigraph import NamedNode
 
 from spaseq.language.syntax.patterns import Group, TriplePattern
-from spaseq.language.syntax.span import SyntaxNode
-from spaseq.language.syntax.terms import Var
+from spaseq.language.syntax.terms import SyntaxNode, Var
 
 
 class WindowKind(StrEnum):

@@ -8,8 +8,7 @@ from typing import Any
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.language.syntax.span import SyntaxNode
-from spaseq.language.syntax.terms import Path, Var
+from spaseq.language.syntax.terms import Path, SyntaxNode, Var
 from spaseq.terms.dictionary import Term
 
 

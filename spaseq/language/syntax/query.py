@@ -18,11 +18,10 @@ from spaseq.language.syntax.clauses import (
     StreamDeclaration,
     Window,
 )
-from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.patterns import Filter, Modifiers, Select
 from spaseq.language.syntax.printing import INDENT, Printer, print_sequence
 from spaseq.language.syntax.sequences import Seq
-from spaseq.language.syntax.terms import Var
+from spaseq.language.syntax.terms import Var, decimal
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spaseq.language.syntax.durations import Duration
-from spaseq.language.syntax.span import SyntaxNode
+from spaseq.language.syntax.terms import Duration, SyntaxNode
 
 
 class Strategy(StrEnum):

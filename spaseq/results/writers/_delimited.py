@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rdflib.term import BNode, Node
 
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import Cache, RowFormat
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import Cache, RowFormat, columns
 from spaseq.terms.interop import from_rdflib
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from rdflib.term import BNode, Literal, Node, URIRef
 
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import DISTURBING, RowFormat
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import DISTURBING, RowFormat, columns
 
 if TYPE_CHECKING:
     from spaseq.results.batch import Match

@@ -19,9 +19,7 @@ from spaseq.language.syntax import Construct, Projection, Query, Select, Var
 from spaseq.results import Format, check_format, writer
 from spaseq.results.batch import Match, MatchBatch
 from spaseq.results.encoded import Bindings
-from spaseq.results.writers._base import ResultWriter, RowWriter
-from spaseq.results.writers._columns import columns
-from spaseq.results.writers._count import CountWriter
+from spaseq.results.writers._base import CountWriter, ResultWriter, RowWriter, columns
 from spaseq.results.writers._json import NdjsonWriter
 from spaseq.results.writers._table import TableRows
 from spaseq.terms.interop import to_rdflib

@@ -12,8 +12,8 @@ from starlette.responses import PlainTextResponse
 
 from spaseq.engine import Engine, Stats
 from spaseq.serve.errors import ApiError
-from spaseq.serve.latency import Latency
 from spaseq.serve.routes.depends import Given
+from spaseq.serve.service import Latency
 
 router = APIRouter(tags=["health"])
 

@@ -18,10 +18,10 @@ from fastapi import APIRouter, Query, Request, Response
 from spaseq.language.reading.hints import nearest
 from spaseq.serve.asking import asked
 from spaseq.serve.errors import ApiError, beyond, told
-from spaseq.serve.limits import ServeLimits
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.graphs import accepted, unacceptable
 from spaseq.serve.service import ServerState
+from spaseq.serve.settings import ServeLimits
 from spaseq.serve.sparql.dataset import SCHEME, SERVICES, Matches
 from spaseq.serve.sparql.text import PlainQuery, read
 from spaseq.serve.sparql.window import Newest, in_window, newest

@@ -200,7 +200,7 @@ def _is_among(identifier: int, few: Ids) -> bool:
 
 
 class QuadBlock(NamedTuple):
-    """Quads as ids, as ``scan`` writes them: the first ``count`` columns of ``rows``; a term table's arrays.
+    """Quads as ids, as ``scan`` writes them: the first ``size`` columns of ``rows``; a term table's arrays.
 
     Quads with a negative subject are skipped. ``predicate`` gives times; 0 if no time is asked for.
     """
@@ -208,15 +208,15 @@ class QuadBlock(NamedTuple):
     terms: Ids
     arena: Bytes
     rows: Ids
-    count: int
+    size: int
     predicate: int
 
 
 class EventRoom(NamedTuple):
     """Room for the events of a block: their triples, one row each, and columns of the events.
 
-    Each event has its graph, the id, status and value of its time, and where its rows end. ``index`` is
-    scratch space.
+    Each event has its graph, the id, status and value of its time, and where its rows end. ``scratch``
+    is a hash table.
     """
 
     s: Ids
@@ -227,12 +227,14 @@ class EventRoom(NamedTuple):
     status: Ids
     time: Ids
     end: Ids
-    index: Ids
+    scratch: Ids
 
-    @classmethod
-    def of(cls, room: int) -> EventRoom:
-        """Return room for so many quads."""
-        return cls(*np.empty((8, room), dtype=np.int64), np.empty(4 * room + 4, dtype=np.int64))
+
+def event_room(quads: int) -> EventRoom:
+    """Return room for the events of so many quads."""
+    s, p, o, graph, time_id, status, time, end = np.empty((8, quads), dtype=np.int64)
+    scratch = np.empty(4 * quads + 4, dtype=np.int64)
+    return EventRoom(s, p, o, graph, time_id, status, time, end, scratch)
 
 
 @part
@@ -240,7 +242,7 @@ def _end_event(
     block: QuadBlock, to: EventRoom, number: int, start: int, row: int, graph: int, time: int
 ) -> int:
     """Write an event whose rows begin at ``start``, each of them once; return where they end."""
-    row = _distinct(to.s, to.p, to.o, start, row, to.index)
+    row = _distinct(to.s, to.p, to.o, start, row, to.scratch)
     to.graph[number], to.time_id[number], to.end[number] = graph, time, row
     if time != 0:
         to.status[number], to.time[number] = read_time(block.terms, block.arena, time)
@@ -260,7 +262,7 @@ def graphs(block: QuadBlock, barred: Ids, delivered: Ids, most: int, to: EventRo
     found = row = start = first = begin = 0
     graph = time = coming = coming_time = coming_line = 0
     started, regular = False, True
-    for k in range(block.count):
+    for k in range(block.size):
         if s[k] < 0 or (g[k] == 0 and p[k] != predicate):
             continue
         about = s[k] if g[k] == 0 else g[k]
@@ -312,8 +314,8 @@ def groups(block: QuadBlock, lead: int, size: int, to: EventRoom) -> tuple[int, 
     """
     s, p, o = block.rows[0], block.rows[1], block.rows[2]
     found = row = start = seen = 0
-    first = begin = block.count
-    for k in range(block.count):
+    first = begin = block.size
+    for k in range(block.size):
         if s[k] < 0:
             continue
         seen += 1
@@ -333,5 +335,5 @@ def groups(block: QuadBlock, lead: int, size: int, to: EventRoom) -> tuple[int, 
                     return IRREGULAR, 0, 0
             start = row = _end_event(block, to, found, start, row, 0, time)
             found += 1
-            begin = block.count
+            begin = block.size
     return found, first, begin

@@ -31,8 +31,7 @@ from spaseq.sources._options import SourceOptions
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.columns.context import DECIMAL, KeyGroup, Number, Value
 from spaseq.sources.formats._lift import lift, load_context, terms_of
-from spaseq.sources.formats.items import split_items
-from spaseq.sources.formats.jsonld import shortened
+from spaseq.sources.formats.jsonld import shortened, split_items
 from spaseq.sources.formats.row_times import RowTimes
 from spaseq.terms.dictionary import Term
 

@@ -22,8 +22,8 @@ from spaseq.sources.assembly._kernel import (
     IRREGULAR,
     TICK,
     UNREAD,
-    EventRoom,
     QuadBlock,
+    event_room,
     graphs,
     groups,
     read_times,
@@ -134,7 +134,7 @@ class FastLines:
         if sink.predicate is not None:
             self._predicate = self._dictionary.pin(sink.predicate)
         self._path = [self._dictionary.pin(step) for step in sink.path.steps] if sink.path else []
-        self._events = EventRoom.of(0)
+        self._events = event_room(0)
 
     def read(self, first: int, text: bytes) -> None:
         """Read whole lines; ``first`` is the number of the first one."""
@@ -161,7 +161,7 @@ class FastLines:
         """Return (number of events, first line of the first, line after the last)."""
         quads = self._quads
         if quads.count > len(self._events.s):
-            self._events = EventRoom.of(quads.rows.shape[1])
+            self._events = event_room(quads.rows.shape[1])
         table = self._dictionary.table()
         block = QuadBlock(table.terms, table.arena, quads.rows, quads.count, self._predicate)
         assembler = self._assembler

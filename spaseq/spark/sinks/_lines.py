@@ -81,7 +81,7 @@ def match_of(line: str, query: Query) -> Match:
     if isinstance(query.form, Construct):
         parsed = ox.parse(data["graph"].encode(), format=ox.RdfFormat.N_TRIPLES)
         constructed = [(t.subject, t.predicate, t.object) for t in (quad.triple for quad in parsed)]
-    from spaseq.results.writers._columns import columns
+    from spaseq.results.writers._base import columns
 
     return Match(
         query=query,
