@@ -180,4 +180,5 @@ def _refused(found: Refusal, limits: ServeLimits) -> ApiError:
     if found.kind == "internal":
         _LOG.error("a SPARQL query failed: %s", found.message)
         return ApiError(500, "internal", "the server failed; its log says more")
-    return ApiError(400, found.kind, found.message, hint=found.hint, line=found.line, column=found.column)
+    place = {"line": found.line, "column": found.column}
+    return ApiError(400, found.kind, found.message, place=place, hint=found.hint)
