@@ -173,7 +173,7 @@ def count_edges(pointers: npt.NDArray[np.int64], rows: Ids, nodes: Ids) -> int:
 
 
 @inlined
-def add_node(node: int, known: Flags, found: Nodes, count: int) -> int:
+def add_node(node: Any, known: Flags, found: Nodes, count: int) -> int:
     """Add a node to those found, unless it is known; return how many are found."""
     if not known[node]:
         known[node] = True
