@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from spaseq.limits import Limits
     from spaseq.matching.plan import explain
     from spaseq.patterns.kb import KnowledgeBase
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Event, Match
+    from spaseq.results.batch import Match, MatchBatch
+    from spaseq.results.event import Event
     from spaseq.sources import BadEvent, SourceOptions
     from spaseq.sources.columns.table import table
     from spaseq.why import Diagnosis
@@ -117,8 +117,8 @@ __getattr__, __dir__ = lazily(
         "language.syntax": "Query",
         "limits": "Limits",
         "matching.plan": "explain",
-        "results.batch": "MatchBatch",
-        "results.match": "Event Match",
+        "results.batch": "Match MatchBatch",
+        "results.event": "Event",
         "sources": "BadEvent SourceOptions",
         "sources.columns.table": "table",
         "why": "Diagnosis",

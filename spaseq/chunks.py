@@ -19,7 +19,7 @@ from spaseq.errors import EngineError
 from spaseq.events import Clock, EventBatch, Ids, concatenate
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms import _table_kernel as kernels
-from spaseq.terms._table_kernel import FRESH, IRI, KIND, LABEL, LENGTH, PADDING, SEED
+from spaseq.terms._table_kernel import FRESH, IRI, KIND, LABEL, LENGTH, PADDING
 from spaseq.terms.dictionary import UNBOUND, Dictionary, distinct_of
 from spaseq.terms.table import padded
 
@@ -435,6 +435,6 @@ def terms_in(dictionary: Dictionary, arrays: Mapping[str, npt.NDArray[np.generic
     table.reserve(len(ids), len(data))
     kernels.enter_terms(
         table.slots, table.terms, table.arena, table.counts,
-        padded(text), ends, kinds, int(table.counts[SEED]), ids[1:],
+        padded(text), ends, kinds, ids[1:],
     )  # fmt: skip
     return ids

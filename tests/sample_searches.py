@@ -16,7 +16,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from spaseq.results.match import Event
+from spaseq.results.event import Event
 from spaseq.samples import SampleStream, UseCase, files
 
 GENERATED_AT = "http://www.w3.org/ns/prov#generatedAtTime"

@@ -25,24 +25,10 @@ from spaseq.automaton.pattern import (
 )
 from spaseq.automaton.scopes import owners, scoped
 from spaseq.language import scope
-from spaseq.language.syntax import (
-    All,
-    Bounded,
-    Conjunction,
-    Disjunction,
-    Filter,
-    Gpm,
-    Not,
-    Query,
-    Ref,
-    Repeat,
-    Seq,
-    Sequence,
-    Strategy,
-)
+from spaseq.language import syntax as s
 
 
-def normalise(query: Query) -> SequencePattern:
+def normalise(query: s.Query) -> SequencePattern:
     """Return the normal form of a checked query."""
     references = list(scope.references(query.sequence))
     positive = {ref.name for ref, negated in references if not negated}
@@ -76,9 +62,9 @@ def is_strict(node: Node) -> bool:
     """Return whether a node contains an operator about adjacent events, relevant or not."""
     match node:
         case Chain(operators=operators):
-            return Strategy.STRICT in operators
+            return s.Strategy.STRICT in operators
         case Kleene(strategy=strategy, maximum=maximum):
-            return strategy is Strategy.STRICT and maximum != 1
+            return strategy is s.Strategy.STRICT and maximum != 1
         case _:
             return False
 
@@ -92,7 +78,7 @@ def _witnesses(keys: frozenset[str], gpms: Mapping[str, GpmPart]) -> dict[str, G
     """
     found = {}
     for name, part in gpms.items():
-        elements = tuple(e for e in part.stateless.elements if not isinstance(e, Filter))
+        elements = tuple(e for e in part.stateless.elements if not isinstance(e, s.Filter))
         has_filters = len(elements) < len(part.stateless.elements)
         if keys and has_filters and keys <= scope.gpm_certain(part.gpm):
             bare = replace(part.stateless, elements=elements)
@@ -101,13 +87,13 @@ def _witnesses(keys: frozenset[str], gpms: Mapping[str, GpmPart]) -> dict[str, G
     return found
 
 
-def _part(query: Query, gpm: Gpm, counts: Counter[str], positive: bool) -> GpmPart:
+def _part(query: s.Query, gpm: s.Gpm, counts: Counter[str], positive: bool) -> GpmPart:
     """Return a GPM's part.
 
     ``counts``: how many GPMs that are not negated, this one included, may bind a name.
     """
     own = scope.gpm_variables(gpm)
-    filters = (element for element in gpm.pattern.elements if isinstance(element, Filter))
+    filters = (element for element in gpm.pattern.elements if isinstance(element, s.Filter))
     asked = frozenset[str]().union(*(scope.mentioned(element.condition) for element in filters))
     alone = {name for name in own if counts[name] == 1} if positive else set()
     elsewhere = frozenset(name for name in asked if counts[name]) - alone
@@ -121,13 +107,13 @@ def _part(query: Query, gpm: Gpm, counts: Counter[str], positive: bool) -> GpmPa
     )
 
 
-def _sides(operand: Seq) -> tuple[Seq, ...]:
+def _sides(operand: s.Seq) -> tuple[s.Seq, ...]:
     """Return an operand of ``&`` once for each choice of a side of every ``|`` in it."""
     match operand:
-        case Disjunction(operands=operands):
+        case s.Disjunction(operands=operands):
             return tuple(side for inner in operands for side in _sides(inner))
-        case Conjunction(operands=operands):
-            return tuple(Conjunction(way, span=operand.span) for way in product(*map(_sides, operands)))
+        case s.Conjunction(operands=operands):
+            return tuple(s.Conjunction(way, span=operand.span) for way in product(*map(_sides, operands)))
         case _:
             return (operand,)
 
@@ -144,44 +130,31 @@ class _NormalBuilder:
         self._count += 1
         return self._count - 1
 
-    def build(self, seq: Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
+    def build(self, seq: s.Seq, simultaneous: frozenset[str], unordered: frozenset[str]) -> Node:
         """Build a node. ``simultaneous``: variables that only other operands of the ``&`` around it bind.
 
         ``unordered``: variables that other operands of the ``ALL`` around it bind.
         """
         identity = self._identity()
 
-        def inner(part: Seq) -> Node:
+        def inner(part: s.Seq) -> Node:
             return self.build(part, simultaneous, unordered)
 
         match seq:
-            case Ref(name=name):
+            case s.Ref(name=name):
                 filters = self._filters(seq, simultaneous)
                 return Atom(identity, name, filters, self._without(filters, seq, unordered))
-            case Sequence(elements=elements, operators=operators):
+            case s.Sequence(elements=elements, operators=operators):
                 return Chain(identity, tuple(map(inner, elements)), operators)
-            case Disjunction(operands=operands):
+            case s.Disjunction(operands=operands):
                 return Either(identity, tuple(map(inner, operands)))
-            case Conjunction(operands=operands) if self._side_waits(operands):
+            case s.Conjunction(operands=operands) if self._side_waits(operands):
                 # Only the side that is taken counts: X & (Y | Z) is (X & Y) | (X & Z).
                 ways = product(*map(_sides, operands))
-                return inner(Disjunction(tuple(Conjunction(way, span=seq.span) for way in ways)))
-            case Conjunction(operands=operands):
-                others = [self._others(operands, i) for i in range(len(operands))]
-                nodes = tuple(
-                    self.build(o, simultaneous | waited, unordered)
-                    for o, waited in zip(operands, others, strict=True)
-                )
-                deferred: dict[Filter, None] = {}
-                loose: dict[Filter, None] = {}
-                for operand, waited in zip(operands, others, strict=True):
-                    for ref, _ in scope.references(operand):
-                        here = self._filters(ref, simultaneous)
-                        mine = [f for f in here if self._waits(ref, f, waited)]
-                        deferred.update(dict.fromkeys(mine))
-                        loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
-                return Both(identity, nodes, tuple(deferred), tuple(loose))
-            case All(operands=operands):
+                return inner(s.Disjunction(tuple(s.Conjunction(way, span=seq.span) for way in ways)))
+            case s.Conjunction(operands=operands):
+                return self._both(identity, operands, simultaneous, unordered)
+            case s.All(operands=operands):
                 # A variable of another operand may also be bound here, except on a side of a | that is not
                 # taken.
                 nodes = tuple(
@@ -189,24 +162,46 @@ class _NormalBuilder:
                     for i, o in enumerate(operands)
                 )
                 return AnyOrder(identity, nodes)
-            case Not(element=element):
+            case s.Not(element=element):
                 return Absent(identity, inner(element))
-            case Bounded(element=Not(element=element), within=within):
+            case s.Bounded(element=s.Not(element=element), within=within):
                 return Absent(identity, inner(element), within)
-            case Bounded(element=element, within=within):
+            case s.Bounded(element=element, within=within):
                 return Within(identity, inner(element), within)
-            case Repeat(element=element, minimum=0, maximum=maximum, optional=optional):
+            case s.Repeat(element=element, minimum=0, maximum=maximum, optional=optional):
                 plain = replace(seq, minimum=1, optional=False)
                 some = inner(element if optional and maximum == 1 else plain)
                 if optional and self._joins:
                     return Maybe(identity, some)
                 none = Empty(self._identity())
                 return Either(identity, (none, some) if seq.reluctant else (some, none), apart=True)
-            case Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
+            case s.Repeat(element=element, minimum=minimum, maximum=maximum, strategy=strategy):
                 own = frozenset[str]()  # until all places are known
                 return Kleene(identity, inner(element), minimum, maximum, strategy, own, seq.reluctant)
 
-    def _side_waits(self, operands: tuple[Seq, ...]) -> bool:
+    def _both(
+        self,
+        identity: int,
+        operands: tuple[s.Seq, ...],
+        simultaneous: frozenset[str],
+        unordered: frozenset[str],
+    ) -> Both:
+        others = [self._others(operands, i) for i in range(len(operands))]
+        nodes = tuple(
+            self.build(o, simultaneous | waited, unordered)
+            for o, waited in zip(operands, others, strict=True)
+        )
+        deferred: dict[s.Filter, None] = {}
+        loose: dict[s.Filter, None] = {}
+        for operand, waited in zip(operands, others, strict=True):
+            for ref, _ in scope.references(operand):
+                here = self._filters(ref, simultaneous)
+                mine = [f for f in here if self._waits(ref, f, waited)]
+                deferred.update(dict.fromkeys(mine))
+                loose.update(dict.fromkeys(self._without(mine, ref, unordered)))
+        return Both(identity, nodes, tuple(deferred), tuple(loose))
+
+    def _side_waits(self, operands: tuple[s.Seq, ...]) -> bool:
         """Return whether a filter on one side of a ``|`` needs what another operand binds, but
         not that side.
         """
@@ -219,21 +214,23 @@ class _NormalBuilder:
                         return True
         return False
 
-    def _filters(self, ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
+    def _filters(self, ref: s.Ref, waited: frozenset[str]) -> tuple[s.Filter, ...]:
         return self._without(self._gpms[ref.name].correlated, ref, waited)
 
-    def _without(self, filters: Iterable[Filter], ref: Ref, waited: frozenset[str]) -> tuple[Filter, ...]:
+    def _without(
+        self, filters: Iterable[s.Filter], ref: s.Ref, waited: frozenset[str]
+    ) -> tuple[s.Filter, ...]:
         return tuple(f for f in filters if not self._waits(ref, f, waited))
 
-    def _waits(self, ref: Ref, condition: Filter, waited: frozenset[str]) -> bool:
+    def _waits(self, ref: s.Ref, condition: s.Filter, waited: frozenset[str]) -> bool:
         """Return whether a filter of a GPM needs a variable that only a sibling operand binds."""
         needed = scope.mentioned(condition.condition) - self._gpms[ref.name].variables
         return bool(needed & waited)
 
-    def _bound(self, operands: Iterable[Seq]) -> frozenset[str]:
+    def _bound(self, operands: Iterable[s.Seq]) -> frozenset[str]:
         references = (ref for operand in operands for ref, _ in scope.references(operand))
         return frozenset().union(*(self._gpms[ref.name].variables for ref in references))
 
-    def _others(self, operands: tuple[Seq, ...], i: int) -> frozenset[str]:
+    def _others(self, operands: tuple[s.Seq, ...], i: int) -> frozenset[str]:
         """Return the variables that operands other than ``i`` bind and ``i`` does not."""
         return self._bound(operands[:i] + operands[i + 1 :]) - self._bound(operands[i : i + 1])

@@ -13,24 +13,17 @@ from itertools import product
 
 from pyoxigraph import NamedNode
 
-from spaseq.language.syntax import (
-    Duration,
-    Filter,
-    Gpm,
-    Group,
-    Query,
-    Strategy,
-)
+from spaseq.language import syntax as s
 
 
 @dataclass(frozen=True, slots=True)
 class GpmPart:
     """A GPM in two parts: what one event decides, and the filters that need the match so far."""
 
-    gpm: Gpm
+    gpm: s.Gpm
     streams: frozenset[NamedNode]
-    stateless: Group
-    correlated: tuple[Filter, ...]
+    stateless: s.Group
+    correlated: tuple[s.Filter, ...]
     variables: frozenset[str]
 
     @property
@@ -49,8 +42,8 @@ class Atom:
 
     id: int
     gpm: str
-    filters: tuple[Filter, ...]
-    loose: tuple[Filter, ...]
+    filters: tuple[s.Filter, ...]
+    loose: tuple[s.Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +52,7 @@ class Chain:
 
     id: int
     items: tuple[Node, ...]
-    operators: tuple[Strategy, ...]
+    operators: tuple[s.Strategy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +61,8 @@ class Both:
 
     id: int
     operands: tuple[Node, ...]
-    deferred: tuple[Filter, ...]
-    loose: tuple[Filter, ...]
+    deferred: tuple[s.Filter, ...]
+    loose: tuple[s.Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +109,7 @@ class Kleene:
     element: Node
     minimum: int
     maximum: int | None
-    strategy: Strategy
+    strategy: s.Strategy
     own: frozenset[str]
     reluctant: bool = False
 
@@ -150,7 +143,7 @@ class Absent:
 
     id: int
     element: Node
-    limit: Duration | None = None
+    limit: s.Duration | None = None
     free: frozenset[str] = frozenset()
 
 
@@ -160,7 +153,7 @@ class Within:
 
     id: int
     element: Node
-    limit: Duration
+    limit: s.Duration
 
 
 Node = Atom | Chain | Both | Either | AnyOrder | Kleene | Empty | Maybe | Absent | Within
@@ -180,13 +173,13 @@ class SequencePattern:
     (semantics, section 4) and match nothing.
     """
 
-    query: Query
+    query: s.Query
     root: Node
     gpms: Mapping[str, GpmPart]
     group_of: Mapping[str, int]
     owners: Mapping[str, tuple[int, ...]]
     mixed: frozenset[str]
-    where: tuple[Filter, ...]
+    where: tuple[s.Filter, ...]
     negated: frozenset[str]
     streams: tuple[NamedNode, ...]
     witnesses: frozenset[str] = frozenset()

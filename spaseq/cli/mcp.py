@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spaseq.cli.arguments import UsageError, knowledge, limits
 from spaseq.cli.console import reporting, say
-from spaseq.cli.graphs.commands import GraphFormat
-from spaseq.cli.options import LimitOptions
+from spaseq.cli.options import GraphFile, GraphFormat, LimitOptions
 
 if TYPE_CHECKING:
     from spaseq.engine import Engine
 
 
+_Events = Annotated[bool, typer.Option("--events", help="Also tools for queries over streams of events.")]
+_Kb = Annotated[
+    list[str] | None,
+    typer.Option(metavar="IRI=FILE", help="With --events: a background graph, in any RDF format."),
+]
+_Rows = Annotated[int, typer.Option(metavar="N", min=1, help="At most so many answers of a call.")]
+_Seconds = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="A call that reads takes at most so long.")
+]
+_Queries = Annotated[
+    int, typer.Option(metavar="N", min=1, help="With --events: at most so many queries at a time.")
+]
+
+
 def mcp(
-    graph: Annotated[
-        Path | None,
-        typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format, or built."),
-    ] = None,
+    graph: GraphFile = None,
     graph_format: GraphFormat = None,
-    events: Annotated[
-        bool, typer.Option("--events", help="Also tools for queries over streams of events.")
-    ] = False,
-    kb: Annotated[
-        list[str] | None,
-        typer.Option(metavar="IRI=FILE", help="With --events: a background graph, in any RDF format."),
-    ] = None,
-    rows: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many answers of a call.")] = 100,
-    seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="A call that reads takes at most so long.")
-    ] = 60.0,
-    queries: Annotated[
-        int, typer.Option(metavar="N", min=1, help="With --events: at most so many queries at a time.")
-    ] = 50,
+    events: _Events = False,
+    kb: _Kb = None,
+    rows: _Rows = 100,
+    seconds: _Seconds = 60.0,
+    queries: _Queries = 50,
     limit: LimitOptions = None,
 ) -> None:
     """Serve a graph, or queries over events, as tools of an assistant (Model Context Protocol).

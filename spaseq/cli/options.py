@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from spaseq.bounds import Policy
-from spaseq.cli.arguments import latency, often, size
+from spaseq.cli.arguments import duration, latency, often, size
 
 QueryFile = Annotated[
     Path, typer.Argument(metavar="QUERY", help="A file with a SPAseq query.", show_default=False)
@@ -91,4 +91,39 @@ MemoryOption = Annotated[
 ]
 PolicyOption = Annotated[
     Policy, typer.Option(help="What is shed first; all but sharp are there to compare with it.")
+]
+
+Returning = Annotated[
+    bool, typer.Option("--returning/--no-returning", help="Whether paths may come back to the topic.")
+]
+
+GraphFile = Annotated[
+    Path | None,
+    typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format, or built."),
+]
+
+SearchLatency = Annotated[
+    timedelta | None,
+    typer.Option(
+        "--latency", metavar="DURATION", parser=latency, help="What it may take, loading apart: best effort."
+    ),
+]
+
+SearchMemory = Annotated[
+    int | None, typer.Option(metavar="SIZE", parser=size, help="What its paths may take: best effort.")
+]
+
+Lateness = Annotated[
+    timedelta,
+    typer.Option(metavar="DURATION", parser=duration, help="How late an event may come and still count."),
+]
+
+DeadLetters = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
+]
+
+GraphFormat = Annotated[
+    str | None,
+    typer.Option(metavar="FORMAT", help="The format of the graph's file: nt, ttl, …; else by its extension."),
 ]

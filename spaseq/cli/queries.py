@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spaseq.cli.arguments import UsageError, knowledge, stream_sources
-from spaseq.cli.console import complain
+from spaseq.cli.console import complain, warn
 from spaseq.errors import LimitError, QueryError, SpaseqError
 from spaseq.language import checked
 from spaseq.language.syntax import Query
@@ -44,6 +44,14 @@ def read_all(paths: list[Path], limits: Limits = Limits()) -> dict[str, Query]:
         complain(one)
     if wrong:
         raise wrong[-1]
+    return queries
+
+
+def read_warned(paths: list[Path], limits: Limits) -> dict[str, Query]:
+    """Do the same, and print the warnings of all the queries, each once."""
+    queries = read_all(paths, limits)
+    for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
+        warn(warning)
     return queries
 
 

@@ -127,7 +127,7 @@ class Live:
             self._batches.close()
 
 
-class Connection:
+class PersistentClient:
     """A client that connects and reconnects."""
 
     def __init__(self, address: Address, client: Client) -> None:
@@ -207,7 +207,7 @@ class Connection:
 
 
 def batches_of(
-    connection: Connection,
+    connection: PersistentClient,
     decoder: Decoder,
     ending: Ending,
     settled: Callable[[], int],

@@ -25,7 +25,7 @@ from spaseq.sources.assembly.subjects import assembler_of
 from spaseq.sources.formats._parse import PieceError, Pieces
 from spaseq.sources.formats.jsonld import add_document
 from spaseq.sources.formats.messages import announces_messages, read_messages
-from spaseq.sources.formats.rows import Lifter, open_lifter, read_csv, read_ndjson
+from spaseq.sources.formats.rows import RowLifter, open_lifter, read_csv, read_ndjson
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.terms.identified import Row
 
@@ -105,7 +105,7 @@ class Decoder:
         self._options = options
         self._limits = limits
         self._sink = _MessageSink(stream, dictionary, options, on_bad, limits)
-        self._lifter: Lifter | None = None
+        self._lifter: RowLifter | None = None
         if self._form in ("csv", "ndjson"):
             self._lifter = open_lifter(name, options, self._sink)
 

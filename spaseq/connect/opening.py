@@ -21,9 +21,9 @@ from spaseq.connect.live import (
     STEP,
     Batches,
     Client,
-    Connection,
     Ending,
     Live,
+    PersistentClient,
     Placed,
     Resumable,
     batches_of,
@@ -169,14 +169,14 @@ class _Opening:
             client = _client(self.address, self.options, self.limits)
             if place is not None:
                 client.resume(place)
-            connection = Connection(self.address, client)
+            connection = PersistentClient(self.address, client)
             live = self._read(connection, client, seam)
         if past is None or seam is None:
             return live
         new = resumed(_passing(past, seam), before, f"the history of {self.address}")
         return _joined(new, seam, connection, None if place is not None else client, live)
 
-    def _read(self, connection: Connection, client: Client, seam: Seam | None) -> Batches:
+    def _read(self, connection: PersistentClient, client: Client, seam: Seam | None) -> Batches:
         def batches(ending: Ending, settled: Callable[[], int]) -> Generator[Placed, None, None]:
             try:
                 connection.open(ending)
@@ -203,7 +203,7 @@ class _Opening:
         )
 
     def _documents(
-        self, connection: Connection, client: HttpClient, ending: Ending
+        self, connection: PersistentClient, client: HttpClient, ending: Ending
     ) -> Generator[EventBatch, None, None]:
         """Read a document, requested again if its server falls silent; repeated events are left out."""
         form = self.options.format or MEDIA_TYPES.get(client.media)
@@ -327,7 +327,7 @@ def _passing(past: Iterator[EventBatch], seam: Seam) -> Iterator[EventBatch]:
 def _joined(
     past: Iterator[EventBatch],
     seam: Seam,
-    connection: Connection | None,
+    connection: PersistentClient | None,
     client: Client | None,
     live: Batches,
 ) -> Batches:

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from spaseq.connect.address import Address, parse_address
-from spaseq.connect.clients._extra import required
-from spaseq.connect.clients._tls import context
+from spaseq.connect.clients._extra import context, required
 from spaseq.connect.live import CONNECT
 from spaseq.connect.reconnect import DisconnectedError, Retries, retry_after
 from spaseq.errors import SinkError, SourceError

@@ -10,8 +10,7 @@ from spaseq.connect.sinks import Sink, SinkRecord
 from spaseq.errors import FormatError, SinkError
 from spaseq.language.syntax import Query
 from spaseq.results import Format, ResultWriter, check_format, writer
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.batch import Match, MatchBatch
 from spaseq.results.writers._json import dump
 
 #: Formats of records, with their media types.

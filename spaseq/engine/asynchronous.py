@@ -25,8 +25,7 @@ from spaseq.engine.reading import Source
 from spaseq.errors import EngineError
 from spaseq.language.syntax import Query
 from spaseq.patterns.kb import KnowledgeBase
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match, view
+from spaseq.results.batch import Match, MatchBatch, view
 from spaseq.why.diagnosis import Diagnosis
 
 T = TypeVar("T")

@@ -26,8 +26,7 @@ from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import Unenumerated
 from spaseq.matching.context import Context
 from spaseq.matching.nfa.skip.preference import falls_back
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match, view
+from spaseq.results.batch import Match, MatchBatch, view
 from spaseq.results.reading import Reader
 from spaseq.results.select import Projector
 from spaseq.terms.dictionary import Dictionary

@@ -39,7 +39,7 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.kb import Source as Knowledge
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.sources import BadEvent
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from spaseq.events import EventBatch
 from spaseq.language.syntax import Ask, Query
 from spaseq.language.syntax.printing import print_sequence
 from spaseq.limits import Limits
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match, alone
+from spaseq.results.batch import Match, MatchBatch, alone
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Diagnosis
 from spaseq.why.evidence import Evidence

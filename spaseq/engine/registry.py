@@ -22,7 +22,7 @@ from spaseq.language.syntax import Query
 from spaseq.matching.shedding.query import is_monotone
 from spaseq.matching.templates.form import form
 from spaseq.patterns.kb import KnowledgeBase
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 
 if TYPE_CHECKING:
     from spaseq.engine.durable.journal import Changed

@@ -23,8 +23,7 @@ from spaseq.language.syntax import Query
 from spaseq.limits import Limits, NearLimit
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.kb import Source as Knowledge
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match, view
+from spaseq.results.batch import Match, MatchBatch, view
 from spaseq.sources import SourceOptions
 from spaseq.sources.columns.table import Table
 from spaseq.why.diagnosis import failed_calls

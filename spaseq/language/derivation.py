@@ -2,14 +2,14 @@
 
 lark makes the tables (LALR(1), contextual lexer) and diagnoses wrong texts. For correct texts its own loop
 would first build a tree with several objects per token, for a transformer to walk; that would double the
-total time. Here each reduction calls the builder's method of the rule's name (or alias) with the place and
-the children, as ``lark.v_args(meta=True)`` does.
+total time. Here each reduction calls the method of the rule's name (or alias), of the first builder that has
+one, with the place and the children, as ``lark.v_args(meta=True)`` does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +20,7 @@ from lark.parsers.lalr_analysis import Shift
 
 from spaseq.errors import QuerySyntaxError
 from spaseq.language.reading.diagnosis import diagnose
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 
 _END: Final = "$END"
 
@@ -48,6 +48,7 @@ class _Reduction:
     origin: str
     kept: tuple[tuple[int, bool, int], ...]
     absent: int
+    builder: int
     build: Callable[[Any, Extent, list[Any]], Any] | None
     passes_one: bool
     only_renames: bool
@@ -78,17 +79,17 @@ class _State(NamedTuple):
 
 
 class Derivation:
-    """The parser tables of a grammar, and the builder's method for each rule.
+    """The parser tables of a grammar, and the builders' method for each rule.
 
     Threads may share it: all state of one text is on the stack of ``build``.
     """
 
-    def __init__(self, lark: Lark, builder: type) -> None:
+    def __init__(self, lark: Lark, *builders: type) -> None:
         self._lark = lark
         front: Any = lark.parser
         self._table = front.parser._parse_table
         self._lexers = front.lexer.lexers
-        self._builder = builder
+        self._builders = builders
         self._states: dict[int, _State] = {}
         self._rules: dict[Rule, _Reduction] = {}
         patterns = {terminal.name: terminal.pattern.to_regexp() for terminal in lark.terminals}
@@ -103,14 +104,14 @@ class Derivation:
             if symbol.is_term and not symbol.filter_out  # type: ignore[attr-defined]  # a terminal has it
         }
 
-    def build(self, builder: Any, source: Source, start: str) -> Any:
-        """Return what ``builder`` makes of a text. Raises QuerySyntaxError, or what a method of the builder
-        raises.
+    def build(self, builders: Sequence[Any], source: QueryText, start: str) -> Any:
+        """Return what the builders, one of each type, make of a text.
 
-        Syntax errors take precedence, also over an earlier error of the builder.
+        Raises QuerySyntaxError, or what a method of a builder raises. Syntax errors take precedence, also
+        over an earlier error of a builder.
         """
         try:
-            return self._build(builder, source.expanded, start)
+            return self._build(builders, source.expanded, start)
         except _NotDerivedError:
             raise diagnose(self._lark, source, start) from None
         except (QuerySyntaxError, RecursionError):
@@ -125,7 +126,7 @@ class Derivation:
             return False
         return True
 
-    def _build(self, builder: Any, text: str, start: str) -> Any:
+    def _build(self, builders: Sequence[Any], text: str, start: str) -> Any:
         states, skip, kept = self._states, self._skip, self._kept
         final = self._table.end_states[start]
         number = self._table.start_states[start]
@@ -152,7 +153,7 @@ class Derivation:
                 if rule.only_renames:
                     path.pop()
                 else:
-                    _reduce(rule, builder, values, starts, ends)
+                    _reduce(rule, builders, values, starts, ends)
                     if rule.size:
                         del path[-rule.size :]
                 number = states[path[-1]].gotos[rule.origin]
@@ -197,12 +198,16 @@ class Derivation:
     def _reduction(self, rule: Rule) -> _Reduction:
         known = self._rules.get(rule)
         if known is None:
-            known = self._rules[rule] = _read(rule, self._builder)
+            known = self._rules[rule] = _read(rule, self._builders)
         return known
 
 
 def _reduce(
-    rule: _Reduction, builder: Any, values: list[Any], starts: list[int | None], ends: list[int | None]
+    rule: _Reduction,
+    builders: Sequence[Any],
+    values: list[Any],
+    starts: list[int | None],
+    ends: list[int | None],
 ) -> None:
     """Replace the symbols of a rule on the stack by what the rule builds from them."""
     size = rule.size
@@ -223,7 +228,7 @@ def _reduce(
     elif rule.passes_one and len(children) == 1:
         value = children[0]
     else:
-        value = rule.build(builder, Extent(start or 0, end or 0), children)
+        value = rule.build(builders[rule.builder], Extent(start or 0, end or 0), children)
     values.append(value)
     starts.append(start)
     ends.append(end)
@@ -233,7 +238,7 @@ def _first(places: Iterable[int | None]) -> int | None:
     return next((place for place in places if place is not None), None)
 
 
-def _read(rule: Rule, builder: type) -> _Reduction:
+def _read(rule: Rule, builders: Sequence[type]) -> _Reduction:
     """Convert a rule of lark, reading its options as lark's own tree builder does."""
     origin = str(rule.origin.name)
     # Where a [ ] was left out of the rule, the places of its contents are marked.
@@ -250,11 +255,12 @@ def _read(rule: Rule, builder: type) -> _Reduction:
     passes_one = bool(rule.options.expand1 and not rule.alias)
     nameless = origin.startswith("_") and not rule.alias
     name = str(rule.alias or origin)
-    build = None if nameless else getattr(builder, name, None) or _single
+    number = next((i for i, builder in enumerate(builders) if hasattr(builder, name)), 0)
+    build = None if nameless else getattr(builders[number], name, None) or _single
     absent += before[-1]
     size = len(rule.expansion)
     only_renames = passes_one and size == 1 and kept == [(0, False, 0)] and not absent
-    return _Reduction(size, origin, tuple(kept), absent, build, passes_one, only_renames)
+    return _Reduction(size, origin, tuple(kept), absent, number, build, passes_one, only_renames)
 
 
 def _single(_builder: Any, _place: Extent, children: list[Any]) -> Any:

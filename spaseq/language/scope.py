@@ -22,7 +22,7 @@ def variables(pattern: s.Pattern) -> frozenset[str]:
             return _join(variables(element) for element in elements)
         case s.Optional(inner):
             return variables(inner)
-        case s.Graph(name, inner) | s.Service(name, inner):
+        case s.Graph(name, inner) | s.ServicePattern(name, inner):
             return _names([name]) | variables(inner)
         case s.Bind(_, variable):
             return frozenset([variable.name])
@@ -52,7 +52,7 @@ def certain(pattern: s.Pattern) -> frozenset[str]:
             return first.intersection(*others)
         case s.Graph(name, inner):
             return _names([name]) | certain(inner)
-        case s.Service(name, inner, silent):
+        case s.ServicePattern(name, inner, silent):
             return _NONE if silent else _names([name]) | certain(inner)
         case s.Values(columns, rows):
             return frozenset(v.name for i, v in enumerate(columns) if all(row[i] is not None for row in rows))
@@ -97,7 +97,7 @@ def occurring(pattern: s.Pattern) -> frozenset[str]:
             return _join(occurring(element) for element in elements)
         case s.Optional(inner) | s.Minus(inner):
             return occurring(inner)
-        case s.Graph(name, inner) | s.Service(name, inner):
+        case s.Graph(name, inner) | s.ServicePattern(name, inner):
             return _names([name]) | occurring(inner)
         case s.Triples() | s.Values() | s.SubSelect():
             return variables(pattern)

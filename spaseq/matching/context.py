@@ -32,6 +32,25 @@ from spaseq.terms.dictionary import Dictionary
 #: Whether a graph pattern, under a solution, has an answer in an event's graph.
 Exists = Callable[[str, Occurrence, Group, Solution], bool]
 
+#: Whether a solution passes a filter.
+Test = Callable[[Solution], bool]
+
+#: Whether that test errs only because certain PREVs have no value.
+EarlyTest = Callable[[Solution, frozenset[str]], bool]
+
+#: A filter, and its condition without aggregates and PREV → its tests.
+CompileTests = Callable[
+    [Filter, Expression, Dictionary, Callable[[Group, Solution], bool]], tuple[Test, EarlyTest]
+]
+
+
+def compile_tests(
+    item: Filter, condition: Expression, dictionary: Dictionary, exists: Callable[[Group, Solution], bool]
+) -> tuple[Test, EarlyTest]:
+    """Compile the tests of a filter."""
+    del item
+    return compile_filter(condition, dictionary, exists), errs_for_want_of(condition, dictionary, exists)
+
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
@@ -44,8 +63,8 @@ class _Condition:
     where the filter is evaluated.
     """
 
-    test: Callable[[Solution], bool]
-    early: Callable[[Solution, frozenset[str]], bool]
+    test: Test
+    early: EarlyTest
     summaries: tuple[tuple[str, AggregateSummary, str | None], ...]
     previous: tuple[tuple[str, Prev], ...]
     passed: frozenset[int]
@@ -56,9 +75,12 @@ class _Condition:
 class Filters:
     """The filters of one query, compiled for rows."""
 
-    def __init__(self, pattern: SequencePattern, dictionary: Dictionary, exists: Exists) -> None:
+    def __init__(
+        self, pattern: SequencePattern, dictionary: Dictionary, exists: Exists, compile_tests: CompileTests
+    ) -> None:
         self._pattern = pattern
         self._dictionary = dictionary
+        self._compile_tests = compile_tests
         self._kleenes = {n.id: n for n in walk(pattern.root) if isinstance(n, Kleene)}
         # The event of the filter being evaluated, for its EXISTS.
         self._asked: tuple[str, Occurrence] | None = None
@@ -97,9 +119,10 @@ class Filters:
             for _, summary, _ in summaries
             for name in scope.mentioned(summary.node) - self._pattern.owners.keys()
         }
+        test, early = self._compile_tests(item, plain, self._dictionary, self._ask)
         return _Condition(
-            test=self._compile(plain, item),
-            early=self._compile_early(plain, item),
+            test=test,
+            early=early,
             summaries=tuple(summaries),
             previous=tuple(previous),
             passed=over,
@@ -127,18 +150,6 @@ class Filters:
             return False
         gpm, event = self._asked
         return self._exists(gpm, event, pattern, solution)
-
-    def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
-        """Compile the test of a filter; ``condition`` has neither aggregates nor PREV any more."""
-        del item
-        return compile_filter(condition, self._dictionary, self._ask)
-
-    def _compile_early(
-        self, condition: Expression, item: Filter
-    ) -> Callable[[Solution, frozenset[str]], bool]:
-        """Return a function that decides whether that test errs only for want of certain PREVs."""
-        del item
-        return errs_for_want_of(condition, self._dictionary, self._ask)
 
     def _holds(
         self,
@@ -257,9 +268,10 @@ class Context(Filters):
         limits: Limits = UNLIMITED,
         *,
         apart: int = 0,
+        compile_tests: CompileTests = compile_tests,
     ) -> None:
         """``apart``: number of leading partition variables that identify the query of a match, 0 or 1."""
-        super().__init__(pattern, dictionary, exists)
+        super().__init__(pattern, dictionary, exists, compile_tests)
         self.budget = Budget(limits)
         #: Number of leading key variables that take no part in the order of matches.
         self.apart = apart

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spaseq.errors import EngineError
 from spaseq.events import EventBatch, Stamp
 from spaseq.language.syntax import UNITS, Duration, Window, WindowKind
-from spaseq.language.syntax.durations import decimal
+from spaseq.language.syntax.terms import decimal
 
 #: Seconds from the epoch to March 1973. The guessed unit of a time puts it between 1973 and 5138.
 _1973: Final = 10**8

@@ -14,8 +14,8 @@ from spaseq.automaton.pattern import AnyOrder, GpmPart
 from spaseq.automaton.show import ending, label, show
 from spaseq.language import as_query
 from spaseq.language.syntax import Filter, Group, OwnFunction, Query, Window
-from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression
+from spaseq.language.syntax.terms import decimal
 from spaseq.matching.obstacles import Obstacle, in_words
 from spaseq.matching.planner import UnderBound, choose, under_bound
 from spaseq.patterns.expressions.walk import own_calls

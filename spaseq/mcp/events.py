@@ -35,7 +35,7 @@ Name = Annotated[str, Field(description="The query's name, as register gave it."
 Stream = Annotated[str, Field(description="The stream's IRI, as in FROM STREAM.")]
 
 
-class Event(TypedDict):
+class PushedEvent(TypedDict):
     """An event: its graph as Turtle, and its time, a tick or a text in ISO 8601."""
 
     graph: str
@@ -72,7 +72,7 @@ class EventTools:
             self._handles[name] = handle
         return {"name": name, "streams": _streams(prepared), "warnings": [*prepared.warnings]}
 
-    def push(self, stream: Stream, events: list[Event]) -> dict[str, Any]:
+    def push(self, stream: Stream, events: list[PushedEvent]) -> dict[str, Any]:
         """Add events to a stream, in order of time. All times of a stream are ticks, or all are ISO 8601."""
         given = [(event["graph"], _time(event["time"])) for event in events]
         with self._engine.turn.lock:

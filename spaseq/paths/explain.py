@@ -20,7 +20,7 @@ from spaseq.paths.search.pairs import rare_cut
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class PathPlan:
     """A path query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
     ``edges``: how many edges of the graph each step can take; ``first``: how many the first transitions
@@ -80,7 +80,7 @@ class Explanation:
 
 def explain(
     path: str, graph: KnowledgeGraph | None = None, prefixes: Mapping[str, str] | None = None
-) -> Explanation:
+) -> PathPlan:
     """Return the plan of an expression; with a graph, on this graph and with its prefixes.
 
     >>> print(explain("<urn:p>+"))
@@ -95,7 +95,7 @@ def explain(
     known = None if graph is None else graph.snapshot
     compiled = compile_path(parse(path, prefixes)) if known is None else known.compile(path)
     expression = compiled.expression
-    return Explanation(
+    return PathPlan(
         path=str(expression),
         sequence=show_sequence(compiled.nfa.root),
         nfa=compiled.nfa,

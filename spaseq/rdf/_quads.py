@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rdflib import store
 from rdflib.graph import Graph
-from rdflib.store import Store
 from rdflib.term import IdentifiedNode, Node, URIRef
 
 from spaseq.errors import EngineError
@@ -16,7 +16,7 @@ Pattern = tuple[Node | None, Node | None, Node | None]
 Quad = tuple[Triple, IdentifiedNode]
 
 
-class QuadStore(Store):
+class QuadStore(store.Store):
     """Quads by the parts that contain them: a quad is there until all its parts are removed.
 
     rdflib's own store in memory keeps empty index entries forever; this one keeps nothing. Indices that an

@@ -17,24 +17,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from hashlib import sha1
+from typing import Final
 
 from rdflib.namespace import DCTERMS, PROV, RDF, RDFS
 from rdflib.term import BNode, IdentifiedNode, Literal, Node, URIRef
 
 from spaseq.language.syntax import Query
-from spaseq.rdf.vocabulary import (
-    BY_GPM,
-    DERIVED_FROM,
-    GENERATED_AT,
-    GPM,
-    MATCH,
-    MATCHED_EVENT,
-    OF_QUERY,
-    PART_OF,
-    QUERY,
-    START,
-)
-from spaseq.results.match import Event, Match
+from spaseq.results.batch import Match
+from spaseq.results.event import Event
+
+_OURS: Final = "https://w3id.org/spaseq#"
+
+MATCH: Final = URIRef(_OURS + "Match")
+QUERY: Final = URIRef(_OURS + "Query")
+GPM: Final = URIRef(_OURS + "GPM")
+
+#: From a match to the query that found it.
+OF_QUERY: Final = URIRef(_OURS + "query")
+#: From a match to the graph of an event that it chose.
+MATCHED_EVENT: Final = URIRef(_OURS + "matchedEvent")
+#: From the ``prov:Derivation`` of a match from an event to the GPM that the event was chosen for.
+BY_GPM: Final = URIRef(_OURS + "gpm")
+#: From a match to the time of its first event; its ``prov:generatedAtTime`` is the time of the last.
+START: Final = URIRef(_OURS + "start")
+
+GENERATED_AT: Final[URIRef] = PROV.generatedAtTime
+DERIVED_FROM: Final[URIRef] = PROV.wasDerivedFrom
+PART_OF: Final[URIRef] = DCTERMS.isPartOf
+
 
 Triple = tuple[IdentifiedNode, URIRef, Node]
 

@@ -25,10 +25,9 @@ from spaseq.engine import Engine, Handle
 from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language import as_query
 from spaseq.language.syntax import Construct, Query, RegisterKind
-from spaseq.rdf.description import about_match, time_literal
+from spaseq.rdf.description import GENERATED_AT, PART_OF, about_match, time_literal
 from spaseq.rdf.recorded import Name, default_graph, named_graph
-from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.sources import BadEvent
 from spaseq.sources.times import read_time
 from spaseq.terms.interop import from_rdflib

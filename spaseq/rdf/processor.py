@@ -17,8 +17,8 @@ from spaseq.language.syntax import Ask, Construct, Query
 from spaseq.patterns.kb import Source as Knowledge
 from spaseq.rdf.prepared import bound, prepare
 from spaseq.rdf.recorded import knowledge, sources
-from spaseq.results.match import Match
-from spaseq.results.writers._columns import columns
+from spaseq.results.batch import Match
+from spaseq.results.writers._base import columns
 from spaseq.sources import BadEvent
 
 

@@ -24,7 +24,7 @@ from spaseq.language import syntax as s
 from spaseq.patterns.expressions.walk import patterns
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.kb import Source as Knowledge
-from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
+from spaseq.rdf.description import GENERATED_AT, PART_OF
 from spaseq.sources import BadEvent, SourceOptions, load_catalog
 from spaseq.sources.times import read_time
 from spaseq.terms.interop import from_rdflib, to_triple

@@ -12,7 +12,7 @@ from rdflib.query import Result, ResultSerializer
 
 from spaseq.errors import EngineError
 from spaseq.language.syntax import Query
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.sources import BadEvent
 
 #: Formats of matches, for every form of query.

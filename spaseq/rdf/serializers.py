@@ -17,7 +17,7 @@ from spaseq.language.syntax import Construct
 from spaseq.rdf.description import about_match
 from spaseq.rdf.result import SpaseqResult
 from spaseq.results import writer
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.results.writers._graphs import by_text
 from spaseq.sources import write_messages
 from spaseq.terms.interop import from_rdflib, to_triple

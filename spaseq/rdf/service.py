@@ -35,10 +35,10 @@ from spaseq.language import as_query
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.rdf._quads import Quad, QuadStore, Triple
 from spaseq.rdf.description import about_choices, about_match, about_query
-from spaseq.rdf.services import PARSER, SCHEME, SERVICES, unknown
+from spaseq.rdf.services import PARSER, SCHEME, SERVICES, ServiceEntry, hint
 from spaseq.rdf.window import Recent
-from spaseq.results.match import Match
-from spaseq.results.writers._columns import columns
+from spaseq.results.batch import Match
+from spaseq.results.writers._base import columns
 from spaseq.terms.interop import from_rdflib
 
 Row = Mapping[Variable, Node]
@@ -90,6 +90,7 @@ class Service:
         self.query = query
         self.keep = keep
         self.variables = tuple(map(Variable, columns(query)))
+        self.entry = ServiceEntry(self.iri, self.variables, self.ask, self._window)
         self.handle: Handle | None = None
         self.on_match: Callable[[Match], None] | None = None
         # The last of them are not described until a block needs them; ``_since``: when the first of those was
@@ -112,7 +113,7 @@ class Service:
 
     def close(self) -> None:
         """End the query, and free the name."""
-        if SERVICES.get(self.name) is self:
+        if SERVICES.get(self.name) is self.entry:
             del SERVICES[self.name]
         if self.handle is not None:
             self.handle.cancel()
@@ -128,6 +129,9 @@ class Service:
         """Take the query's next events."""
         self.recent.add(batch)
         self._came += len(batch.p)
+
+    def _window(self) -> Sequence[tuple[int, EventBatch, int]]:
+        return self.recent.now(None if self.handle is None else self.handle.stats.watermark)
 
     def add(self, match: Match) -> None:
         """Keep a match."""
@@ -242,7 +246,9 @@ def register(
     if _MATCH in service.variables:
         raise EngineError("a service's ?match is the match itself: give that variable another name")
     service.on_match = on_match
-    if SERVICES.setdefault(name, service) is not service:  # atomic: another thread may claim the name
+    if (
+        SERVICES.setdefault(name, service.entry) is not service.entry
+    ):  # atomic: another thread may claim the name
         raise EngineError(f"there is a service {name!r} already: close it first, or take another name")
     try:
         with engine.turn.lock:  # so that the window has the same events as the query
@@ -266,7 +272,7 @@ def solutions(ctx: QueryContext, part: CompValue, iri: str | None) -> Iterator[A
     if service is None:
         if part.silent:
             return iter([ctx.solution()])
-        raise EngineError(unknown(iri.removeprefix(SCHEME)))
+        raise EngineError(f"no query is registered for SERVICE <{iri}>: {hint(iri.removeprefix(SCHEME))}")
     return _joined(ctx, service.ask(part, ctx))
 
 

@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import difflib
 import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rdflib.term import URIRef, Variable
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.plugins.sparql.sparql import QueryContext
+from rdflib.term import Node, URIRef, Variable
 
 if TYPE_CHECKING:
-    from spaseq.rdf.service import Service
+    from spaseq.events import EventBatch
 
 #: A service's IRI is this and its name.
 SCHEME: Final = "urn:x-spaseq:"
 
-#: The services, by name.
-SERVICES: Final[dict[str, Service]] = {}
-
 #: rdflib's parser is for one thread at a time.
 PARSER: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServiceEntry:
+    """A service as SPARQL sees it.
+
+    ``ask`` returns the solutions of a SERVICE's block, ``window`` the events in the query's window: the
+    position of each in the stream, its batch and its index there.
+    """
+
+    iri: URIRef
+    variables: tuple[Variable, ...]
+    ask: Callable[[CompValue, QueryContext], Sequence[Mapping[Variable, Node]]]
+    window: Callable[[], Sequence[tuple[int, EventBatch, int]]]
+
+
+#: The services, by name.
+SERVICES: Final[dict[str, ServiceEntry]] = {}
 
 
 def columns_of_services() -> dict[URIRef, tuple[Variable, ...]]:
@@ -26,12 +45,8 @@ def columns_of_services() -> dict[URIRef, tuple[Variable, ...]]:
     return {service.iri: service.variables for service in list(SERVICES.values())}
 
 
-def unknown(name: str) -> str:
-    """Return the message for an unknown service."""
+def hint(name: str) -> str:
+    """Return the end of a message about an unknown service: which name is like it, and which there are."""
     near = difflib.get_close_matches(name, SERVICES, 1)
-    hint = f"did you mean <{SCHEME}{near[0]}>? " if near else ""
-    known = ", ".join(SERVICES) or "none"
-    return (
-        f"no query is registered for SERVICE <{SCHEME}{name}>: {hint}"
-        f"spaseq.rdf.register makes services; there are now: {known}"
-    )
+    like = f"did you mean {near[0]!r}? " if near else ""
+    return f"{like}spaseq.rdf.register makes services; there are now: {', '.join(SERVICES) or 'none'}"

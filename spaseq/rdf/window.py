@@ -13,13 +13,11 @@ opened.
 
 from __future__ import annotations
 
-import difflib
 import threading
 import warnings
 from collections import deque
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rdflib.graph import DATASET_DEFAULT_GRAPH_ID, Graph
@@ -31,14 +29,10 @@ from spaseq.events import EARLIEST, Clock, EventBatch
 from spaseq.language.syntax import Window
 from spaseq.matching.model import Ints, StreamWindow, stream_window
 from spaseq.rdf._quads import Pattern, Quad, QuadStore, Triple
-from spaseq.rdf.description import event_name, time_literal
-from spaseq.rdf.services import SCHEME, SERVICES
-from spaseq.rdf.vocabulary import GENERATED_AT, PART_OF
-from spaseq.results.match import event
+from spaseq.rdf.description import GENERATED_AT, PART_OF, event_name, time_literal
+from spaseq.rdf.services import SCHEME, SERVICES, ServiceEntry, hint
+from spaseq.results.event import event
 from spaseq.terms.interop import to_rdflib
-
-if TYPE_CHECKING:
-    from spaseq.rdf.service import Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +99,7 @@ class WindowStore(QuadStore):
 
     def __init__(self, configuration: str | None = None, identifier: Node | None = None) -> None:
         self._name: str | None = None
-        self._service: Service | None = None
+        self._service: ServiceEntry | None = None
         # The positions of the events that are shown.
         self._shown: deque[int] = deque()
         self._lock = threading.Lock()
@@ -120,10 +114,7 @@ class WindowStore(QuadStore):
             raise EngineError("this store shows a window already: close it first, or make another Dataset")
         self._name = str(configuration).removeprefix(SCHEME)
         if self._name not in SERVICES:
-            near = difflib.get_close_matches(self._name, SERVICES, 1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            message = f"no query is registered as {self._name!r}, so its window is empty: {hint}"
-            message += f"spaseq.rdf.register makes services; there are now: {', '.join(SERVICES) or 'none'}"
+            message = f"no query is registered as {self._name!r}, so its window is empty: {hint(self._name)}"
             warnings.warn(message, SpaseqWarning, stacklevel=3)
         return VALID_STORE
 
@@ -157,8 +148,7 @@ class WindowStore(QuadStore):
                 self._service = service
             if service is None:
                 return
-            time = None if service.handle is None else service.handle.stats.watermark
-            found = service.recent.now(time)
+            found = service.window()
             self._hide(found[0][0] if found else None)
             known = self._shown[-1] if self._shown else -1
             for position, batch, index in found:

@@ -62,7 +62,7 @@ def writer(format: Format | str, query: Query, out: IO[bytes]) -> ResultWriter: 
 
             return GraphWriter(query, out, prefixed=chosen is Format.TRIG)
         case Format.COUNT:
-            from spaseq.results.writers._count import CountWriter
+            from spaseq.results.writers._base import CountWriter
 
             return CountWriter(query, out)
     return RowWriter(query, out, _row_format(chosen, query, terminal=out.isatty()))

@@ -1,12 +1,14 @@
-"""Many matches for users: their columns, and a ``Match`` as a view of one."""
+"""Matches as users see them: a batch with its columns, and ``Match`` as a view of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast, overload
 
 import numpy as np
+import rdflib
 
 from spaseq.events import Clock, Ids
 from spaseq.language.syntax import Construct, Query
@@ -15,24 +17,171 @@ from spaseq.matching.columns.blocks.plain import Columns
 from spaseq.matching.columns.blocks.share import cut_out
 from spaseq.matching.columns.blocks.values import Encoded, all_ids, numbered
 from spaseq.results.encoded import Bindings, TermSequence
+from spaseq.results.event import ConstructedTriple, Event, Rows, event
 from spaseq.results.graphs import Graphs, filled, gathered
-from spaseq.results.match import Event, Match, Rows, event, view
-from spaseq.results.views import EventViews, RowViews
+from spaseq.results.views import EventViews, QueryView, RowViews
 from spaseq.terms.dictionary import Term
-from spaseq.terms.interop import from_rdflib
+from spaseq.terms.interop import RdflibTerm, from_rdflib, to_rdflib
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-    from spaseq.results.reading import Reader
-
 #: Up to this many matches are read one by one.
 _FEW: Final = 16
 
 #: The most rows per match, on average, for which the rows of a batch are made together.
 _MANY_ROWS: Final = 16
+
+
+class Match:
+    """A match of a query (semantics, section 6).
+
+    ``start`` and ``end`` are the times of its first and its last event: UTC datetimes, or ticks. ``events``
+    lists the chosen events per GPM, in order; a GPM that chose none has an empty list. ``bindings`` are the
+    rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name to rdflib term, an unbound
+    variable absent; ``variables`` are their columns, in order. ``partition`` has the values of the PARTITION
+    BY variables.
+
+    The engine's matches are views of a row of a ``MatchBatch``: each field is made on first access and
+    cached. A kept match keeps its batch, and so the events of all matches there. Two matches are equal if all
+    their fields are. They are not hashable, because fields are lists. A pickled match has all its fields, its
+    query and its events' triples, and nothing of its engine.
+    """
+
+    # Made by the hundred thousand a second: plain slots, without a lookup of missing attributes.
+    __slots__ = ("__weakref__", "_at", "_batch", "_bindings", "_events", "_known")
+    _batch: MatchBatch | None
+    _at: int
+    _events: dict[str, list[Event]] | None
+    _bindings: Rows | None
+    #: The other fields, once they are made.
+    _known: dict[str, Any] | None
+
+    def __init__(
+        self,
+        query: Query,
+        start: datetime | int,
+        end: datetime | int,
+        events: dict[str, list[Event]],
+        variables: tuple[str, ...],
+        bindings: Rows,
+        partition: dict[str, RdflibTerm],
+        constructed: Sequence[ConstructedTriple] = (),
+    ) -> None:
+        self._batch, self._at = None, 0
+        self._events, self._bindings = events, bindings
+        self._known = {
+            "query": query,
+            "start": start,
+            "end": end,
+            "variables": variables,
+            "partition": partition,
+            "constructed": constructed,
+        }
+
+    @property
+    def query(self) -> Query:
+        """Return the query, as prepared."""
+        return cast("Query", self._field("query"))
+
+    @property
+    def start(self) -> datetime | int:
+        """Return the time of its first event."""
+        return cast("datetime | int", self._field("start"))
+
+    @property
+    def end(self) -> datetime | int:
+        """Return the time of its last event."""
+        return cast("datetime | int", self._field("end"))
+
+    @property
+    def events(self) -> dict[str, list[Event]]:
+        """Return the chosen events per GPM, in order."""
+        events = self._events
+        if events is None:
+            assert self._batch is not None
+            events = self._events = self._batch.events_of(self._at)
+        return events
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the columns of its rows, in order."""
+        return cast("tuple[str, ...]", self._field("variables"))
+
+    @property
+    def bindings(self) -> Rows:
+        """Return its rows."""
+        rows = self._bindings
+        if rows is None:
+            assert self._batch is not None
+            rows = self._bindings = self._batch.rows_of(self._at)
+        return rows
+
+    @property
+    def partition(self) -> dict[str, RdflibTerm]:
+        """Return the values of the PARTITION BY variables."""
+        return cast("dict[str, RdflibTerm]", self._field("partition"))
+
+    @property
+    def constructed(self) -> Sequence[ConstructedTriple]:
+        """Return the triples of CONSTRUCT; none for other forms."""
+        return cast("Sequence[ConstructedTriple]", self._field("constructed"))
+
+    def _field(self, name: str) -> object:
+        known = self._known
+        if known is None:
+            known = self._known = {}
+        if name not in known:
+            assert self._batch is not None
+            known[name] = self._batch.read(self._at, name)
+        return known[name]
+
+    def _fields(self) -> tuple[Any, ...]:
+        """Return all fields, as ``__init__`` takes them."""
+        before = self.query, self.start, self.end, self.events, self.variables
+        return *before, self.bindings, self.partition, self.constructed
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields() == other._fields() if isinstance(other, Match) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of lists
+
+    def __reduce__(self) -> tuple[Callable[..., Match], tuple[Any, ...]]:
+        """Pickle by pyoxigraph's terms: rdflib's terms would change their lexical forms."""
+        *before, rows, partition, constructed = self._fields()
+        terms = [_from_rdflib(row) for row in rows], _from_rdflib(partition)
+        return _match_again, (*before, *terms, tuple(constructed))
+
+    def __repr__(self) -> str:
+        chosen = " ".join(f"{name}×{len(events)}" for name, events in self.events.items() if events)
+        of = "".join(f" ?{name}={term.n3()}" for name, term in self.partition.items())
+        return f"<Match {self.start} to {self.end}{of}: {chosen}, {len(self.bindings)} rows>"
+
+    def graph(self) -> rdflib.Graph:
+        """Return the graph of CONSTRUCT. Raises TypeError if the query has another form."""
+        if not isinstance(self.query.form, Construct):
+            raise TypeError("only a CONSTRUCT query's matches have a graph; this one is not")
+        graph = rdflib.Graph()
+        for s, p, o in self.constructed:
+            graph.add((to_rdflib(s), to_rdflib(p), to_rdflib(o)))
+        return graph
+
+
+def view(batch: MatchBatch, i: int) -> Match:
+    """Return match i of a batch."""
+    match: Match = _new(Match)
+    match._batch = batch
+    match._at = i
+    match._events = match._bindings = match._known = None
+    return match
+
+
+def alone(match: Match) -> MatchBatch:
+    """Return a batch of one of the engine's matches."""
+    assert match._batch is not None
+    return match._batch.part(match._at, match._at + 1)
 
 
 class MatchBatch(Sequence[Match]):
@@ -67,7 +216,7 @@ class MatchBatch(Sequence[Match]):
 
     def __init__(
         self,
-        reader: Reader,
+        of: QueryView,
         query: Query,
         block: Block,
         clock: Clock,
@@ -79,7 +228,7 @@ class MatchBatch(Sequence[Match]):
 
         ``last``: the most rows of the last match. ``made``: the rows, if they are computed.
         """
-        self._reader, self._query, self._block, self.clock = reader, query, block, clock
+        self._view, self._query, self._block, self.clock = of, query, block, clock
         self._size = len(block)
         if last is not None:
             self._last = last
@@ -93,7 +242,7 @@ class MatchBatch(Sequence[Match]):
             return batches[0]
         made = [batch._made for batch in batches]
         return cls(
-            batches[0]._reader,
+            batches[0]._view,
             batches[0]._query,
             joined([batch._block for batch in batches]),
             batches[0].clock,
@@ -109,7 +258,7 @@ class MatchBatch(Sequence[Match]):
     @property
     def variables(self) -> tuple[str, ...]:
         """Return the columns of SELECT; for ASK and CONSTRUCT all variables that the matches bind."""
-        return self._reader.projector.variables
+        return self._view.projector.variables
 
     def __len__(self) -> int:
         return self._size
@@ -145,7 +294,7 @@ class MatchBatch(Sequence[Match]):
         last = self._last if begin < end == len(self) else None
         made = None if self._made is None else self._made[begin:end]
         block = self._block.part(begin, end)
-        return MatchBatch(self._reader, self._query, block, self.clock, last=last, made=made)
+        return MatchBatch(self._view, self._query, block, self.clock, last=last, made=made)
 
     @property
     def is_of_columns(self) -> bool:
@@ -192,8 +341,8 @@ class MatchBatch(Sequence[Match]):
         """Return the chosen events, per GPM."""
         found = self._events
         if found is None:
-            reader = self._reader
-            found = self._events = self._block.events(reader.gpms, self.clock, reader.term.names)
+            of = self._view
+            found = self._events = self._block.events(of.gpms, self.clock, of.term.names)
         return found
 
     @property
@@ -201,7 +350,7 @@ class MatchBatch(Sequence[Match]):
         """Return the rows of all matches."""
         found = self._bindings
         if found is None:
-            projector, dictionary = self._reader.projector, self._reader.dictionary
+            projector, dictionary = self._view.projector, self._view.dictionary
             if self._made is None and self._last is None and not projector.offset:
                 found = self._bound(self._block.encoded(projector.variables, dictionary))
             else:
@@ -226,7 +375,7 @@ class MatchBatch(Sequence[Match]):
     @cached_property
     def graphs(self) -> Graphs:
         """Return the graphs that CONSTRUCT makes, one per match; empty ones for other forms."""
-        form, projector = self._query.form, self._reader.projector
+        form, projector = self._query.form, self._view.projector
         if not isinstance(form, Construct):
             return gathered(() for _ in range(len(self)))
         if self._made is not None or self._last is not None or len(self) <= _FEW:
@@ -236,7 +385,7 @@ class MatchBatch(Sequence[Match]):
     @cached_property
     def partition(self) -> Bindings:
         """Return the values of the PARTITION BY variables: one row per match."""
-        keys, names = self._block.keys, self._reader.keys
+        keys, names = self._block.keys, self._view.keys
         return self._encoded(np.arange(len(self) + 1), {n: keys[:, i] for i, n in enumerate(names)})
 
     @property
@@ -247,7 +396,7 @@ class MatchBatch(Sequence[Match]):
     @property
     def gpms(self) -> tuple[str, ...]:
         """Return the GPMs that may have chosen events, in the order written."""
-        return tuple(self._reader.gpms)
+        return tuple(self._view.gpms)
 
     # --- one by one -----------------------------------------------------------------------------
 
@@ -261,7 +410,7 @@ class MatchBatch(Sequence[Match]):
             case "variables":
                 return self.variables
             case "partition":
-                return self._reader.partition(self._block.key(i))
+                return self._view.partition(self._block.key(i))
         return self.graphs.of(i)
 
     def events_of(self, i: int) -> dict[str, list[Event]]:
@@ -273,11 +422,11 @@ class MatchBatch(Sequence[Match]):
         if isinstance(block, Columns) and len(block) > _FEW:
             known = self._event_views.get(id(block))
             if known is None:
-                known = self._event_views[id(block)] = EventViews(block, self._reader)
+                known = self._event_views[id(block)] = EventViews(block, self._view)
             self._near = i - inside, i - inside + len(block), known
             return known.of(inside)
-        events: dict[str, list[Event]] = {name: [] for name in self._reader.gpms}
-        seen, term = self._seen, self._reader.term
+        events: dict[str, list[Event]] = {name: [] for name in self._view.gpms}
+        seen, term = self._seen, self._view.term
         for name, batch, index in block[inside].places:
             one = seen.get((id(batch), index))
             if one is None:
@@ -292,8 +441,8 @@ class MatchBatch(Sequence[Match]):
         views = self._row_views
         if views is not None:
             return views.of(i)
-        rows = self._reader.projector.rows(self._block[i])
-        return self._reader.rows(rows[: self._last] if i == len(self) - 1 else rows)
+        rows = self._view.projector.rows(self._block[i])
+        return self._view.rows(rows[: self._last] if i == len(self) - 1 else rows)
 
     @cached_property
     def _seen(self) -> dict[tuple[int, int], Event]:
@@ -313,7 +462,7 @@ class MatchBatch(Sequence[Match]):
         """
         if len(self) <= _FEW or int(self._block.sizes().sum()) > _MANY_ROWS * (len(self) + _MANY_ROWS):
             return None
-        return RowViews(self.bindings, self._reader)
+        return RowViews(self.bindings, self._view)
 
     @cached_property
     def spans(self) -> tuple[Ids, Ids]:
@@ -324,17 +473,17 @@ class MatchBatch(Sequence[Match]):
 
     def term(self, identifier: int) -> Term:
         """Return the term of an id in the engine."""
-        return self._reader.dictionary.term(identifier)
+        return self._view.dictionary.term(identifier)
 
     def _encoded(self, offsets: Ids, columns: Mapping[str, Ids]) -> Bindings:
         """Encode columns of ids as numbers of the distinct terms in them."""
-        used, numbers = numbered(list(columns.values()), self._reader.dictionary.limit)
+        used, numbers = numbered(list(columns.values()), self._view.dictionary.limit)
         return self._bound(Encoded(offsets, dict(zip(columns, numbers, strict=True)), used))
 
     def _bound(self, encoded: Encoded) -> Bindings:
         """Return encoded columns with their terms, which the block keeps."""
         offsets, columns, used = encoded
-        return Bindings(offsets, columns, TermSequence(used, self._reader.dictionary, self._block))
+        return Bindings(offsets, columns, TermSequence(used, self._view.dictionary, self._block))
 
     @staticmethod
     def _of_made(names: Sequence[str], made: Sequence[Rows]) -> Bindings:
@@ -368,3 +517,29 @@ class MatchBatch(Sequence[Match]):
         frame = pl.from_arrow(self.to_arrow(columns))
         assert isinstance(frame, pl.DataFrame)
         return frame
+
+
+_new: Final = object.__new__
+
+
+def _from_rdflib(row: Mapping[str, RdflibTerm]) -> dict[str, Term]:
+    return {name: from_rdflib(term) for name, term in row.items()}
+
+
+def _to_rdflib(row: Mapping[str, Term]) -> dict[str, RdflibTerm]:
+    return {name: to_rdflib(term) for name, term in row.items()}
+
+
+def _match_again(
+    query: Query,
+    start: datetime | int,
+    end: datetime | int,
+    events: dict[str, list[Event]],
+    variables: tuple[str, ...],
+    rows: Sequence[Mapping[str, Term]],
+    partition: Mapping[str, Term],
+    constructed: Sequence[ConstructedTriple],
+) -> Match:
+    """Unpickle a match."""
+    bindings, keys = [_to_rdflib(row) for row in rows], _to_rdflib(partition)
+    return Match(query, start, end, events, variables, bindings, keys, constructed)

@@ -16,7 +16,7 @@ import pyoxigraph as ox
 from spaseq.events import Ids
 from spaseq.language.syntax import TriplePattern, Var
 from spaseq.results.encoded import Bindings
-from spaseq.results.match import ConstructedTriple
+from spaseq.results.event import ConstructedTriple
 from spaseq.terms.dictionary import Term
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -11,13 +11,10 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.host import Key
-from spaseq.matching.model import Solution
 from spaseq.results.batch import MatchBatch
-from spaseq.results.match import TermView
 from spaseq.results.select import Projector
+from spaseq.results.views import QueryView
 from spaseq.terms.dictionary import Dictionary
-from spaseq.terms.interop import RdflibTerm
 
 #: Computed rows are made for this many matches at once.
 _COMPUTED: Final = 1_000
@@ -26,14 +23,11 @@ _COMPUTED: Final = 1_000
 class Reader:
     """Reads the matches of a query, and of queries that differ only in constants."""
 
-    __slots__ = ("dictionary", "gpms", "keys", "projector", "term")
+    __slots__ = ("projector", "view")
 
     def __init__(self, pattern: SequencePattern, projector: Projector, dictionary: Dictionary) -> None:
         self.projector = projector
-        self.dictionary = dictionary
-        self.keys = tuple(variable.name for variable in pattern.query.partition)
-        self.gpms = pattern.positive
-        self.term = TermView(dictionary)
+        self.view = QueryView(pattern, projector, dictionary)
 
     def batches(
         self, query: Query, block: Block, clock: Clock, left: int | None
@@ -50,37 +44,26 @@ class Reader:
                         return
             return
         if left is None and not self.projector.offset:
-            yield MatchBatch(self, query, block, clock), block.solution_count()
+            yield MatchBatch(self.view, query, block, clock), block.solution_count()
             return
         sizes = np.maximum(block.sizes() - self.projector.offset, 0)
         total = int(sizes.sum())
         if left is None or total < left:
-            yield MatchBatch(self, query, block, clock), total
+            yield MatchBatch(self.view, query, block, clock), total
             return
         # The match that completes the rows is the last one.
         ends = np.cumsum(sizes)
         count = int(np.searchsorted(ends, left)) + 1
         last = left - int(ends[count - 1] - sizes[count - 1])
-        yield MatchBatch(self, query, block.part(0, count), clock, last=last), left
+        yield MatchBatch(self.view, query, block.part(0, count), clock, last=last), left
 
     def _computed(self, query: Query, block: Block, clock: Clock, left: int | None) -> tuple[MatchBatch, int]:
         # At once, because their terms may be new ones, which nothing else keeps.
         made, count = [], 0
         for _, found in block:
-            rows = self.rows(self.projector.rows(found)[: None if left is None else left - count])
+            rows = self.view.rows(self.projector.rows(found)[: None if left is None else left - count])
             made.append(rows)
             count += len(rows)
             if count == left:
                 break
-        return MatchBatch(self, query, block.part(0, len(made)), clock, made=made), count
-
-    def rows(self, solutions: Sequence[Solution]) -> list[dict[str, RdflibTerm]]:
-        """Return solutions as users see them."""
-        to_term = self.term
-        return [
-            {name: to_term(identifier) for name, identifier in solution.items()} for solution in solutions
-        ]
-
-    def partition(self, key: Key) -> dict[str, RdflibTerm]:
-        """Return the values of the PARTITION BY variables."""
-        return {name: self.term(number) for name, number in zip(self.keys, key, strict=True)}
+        return MatchBatch(self.view, query, block.part(0, len(made)), clock, made=made), count

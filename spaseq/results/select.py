@@ -20,7 +20,7 @@ from spaseq.patterns.expressions.comparison import sort_key
 from spaseq.patterns.expressions.compiled import SEED, ExpressionError, compile_filter, compile_value
 from spaseq.patterns.expressions.functions import new_seed
 from spaseq.patterns.expressions.walk import labels
-from spaseq.results.match import ConstructedTriple
+from spaseq.results.event import ConstructedTriple
 from spaseq.terms.dictionary import Dictionary, Term
 
 

@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.matching.columns.blocks.plain import Columns
+from spaseq.matching.host import Key
+from spaseq.matching.model import Solution
 from spaseq.results.encoded import Bindings, TermSequence
-from spaseq.results.match import Event, event
+from spaseq.results.event import Event, TermView, event
+from spaseq.results.select import Projector
+from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
 
-if TYPE_CHECKING:
-    from spaseq.matching.columns.blocks.plain import Columns
-    from spaseq.results.reading import Reader
+
+class QueryView:
+    """How the matches of a query are shown: the names of its GPMs and keys, its projector and terms."""
+
+    __slots__ = ("dictionary", "gpms", "keys", "projector", "term")
+
+    def __init__(self, pattern: SequencePattern, projector: Projector, dictionary: Dictionary) -> None:
+        self.projector = projector
+        self.dictionary = dictionary
+        self.keys = tuple(variable.name for variable in pattern.query.partition)
+        self.gpms = pattern.positive
+        self.term = TermView(dictionary)
+
+    def rows(self, solutions: Sequence[Solution]) -> list[dict[str, RdflibTerm]]:
+        """Return solutions as users see them."""
+        to_term = self.term
+        return [
+            {name: to_term(identifier) for name, identifier in solution.items()} for solution in solutions
+        ]
+
+    def partition(self, key: Key) -> dict[str, RdflibTerm]:
+        """Return the values of the PARTITION BY variables."""
+        return {name: self.term(number) for name, number in zip(self.keys, key, strict=True)}
 
 
 class EventViews:
     """The events of the matches of a block."""
 
-    def __init__(self, block: Columns, reader: Reader) -> None:
+    def __init__(self, block: Columns, of: QueryView) -> None:
         used, numbers = np.unique(block.places, return_inverse=True)
         which = block.stretch.where(used)
         index = used - block.stretch.begins[which]
-        chunks, term = block.stretch.chunks, reader.term
+        chunks, term = block.stretch.chunks, of.term
         events = [
             event(chunks[c].batch, i, term) for c, i in zip(which.tolist(), index.tolist(), strict=True)
         ]
         #: All events, each once.
         self.all = events
-        self._names = reader.gpms
+        self._names = of.gpms
         form, gpms = block.form, [site.gpm for site in block.sites.all]
         of_form = [] if form is None else [gpms[site] for site in form]
         #: The event of each GPM in each match, if all matches have exactly one of each.
@@ -60,8 +86,8 @@ class EventViews:
 class RowViews:
     """The rows of the matches of a batch."""
 
-    def __init__(self, bindings: Bindings, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, bindings: Bindings, of: QueryView) -> None:
+        self._view = of
         assert isinstance(bindings.terms, TermSequence)
         self._ids = bindings.terms.ids
         offsets = bindings.offsets
@@ -87,5 +113,5 @@ class RowViews:
         return found
 
     def _show(self, number: int) -> RdflibTerm:
-        term = self._made[number] = self._reader.term(int(self._ids[number]))
+        term = self._made[number] = self._view.term(int(self._ids[number]))
         return term

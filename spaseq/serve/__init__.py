@@ -12,9 +12,8 @@ from spaseq._lazy import lazily
 
 if TYPE_CHECKING:
     from spaseq.serve.app import create_app
-    from spaseq.serve.limits import ServeLimits
     from spaseq.serve.newest.letters import Letters
-    from spaseq.serve.settings import Settings
+    from spaseq.serve.settings import ServeLimits, Settings
 
 __all__ = ["Letters", "ServeLimits", "Settings", "create_app"]
 
@@ -23,8 +22,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "app": "create_app",
-        "limits": "ServeLimits",
         "newest.letters": "Letters",
-        "settings": "Settings",
+        "settings": "ServeLimits Settings",
     },
 )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from spaseq.serve.limits import ServeLimits
+from spaseq.serve.settings import ServeLimits
 
 #: The sockets that wait to be accepted, and that are accepted at once: the loop accepts this many before it
 #: handles any of them, so this many may be open for a moment beyond the limit.

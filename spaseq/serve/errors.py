@@ -27,7 +27,10 @@ _LOG = logging.getLogger("spaseq.serve")
 
 
 class ApiError(Exception):
-    """A refused request: a status, a kind, and what to do; ``more`` is added beside the error."""
+    """A refused request: a status, a kind, and what to do.
+
+    ``place``: the line, column and caret of an error in a text. ``more`` is added beside the error.
+    """
 
     def __init__(
         self,
@@ -35,9 +38,7 @@ class ApiError(Exception):
         kind: str,
         message: str,
         *,
-        line: int | None = None,
-        column: int | None = None,
-        caret: str | None = None,
+        place: dict[str, Any] | None = None,
         hint: str | None = None,
         more: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
@@ -47,9 +48,7 @@ class ApiError(Exception):
         found = {
             "kind": kind,
             "message": bounded(message),
-            "line": line,
-            "column": column,
-            "caret": caret,
+            **(place or {}),
             "hint": None if hint is None else bounded(hint),
         }
         self.error = {key: value for key, value in found.items() if value is not None}
@@ -73,9 +72,8 @@ def told(error: SpaseqError) -> ApiError:
             kind = "syntax" if isinstance(error, QuerySyntaxError) else "meaning"
             shown = [line for line in str(error).splitlines()[1:3] if error.text]
             caret = "\n".join(line.removeprefix("    ") for line in shown) or None
-            return ApiError(
-                400, kind, error.msg, line=error.lineno, column=error.offset, caret=caret, hint=error.hint
-            )
+            place = {"line": error.lineno, "column": error.offset, "caret": caret}
+            return ApiError(400, kind, error.msg, place=place, hint=error.hint)
         case LimitError():
             return ApiError(413, "limit", str(error))
         case KnowledgeError() | PatternError():

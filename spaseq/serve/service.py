@@ -7,8 +7,9 @@ import logging
 import re
 import secrets
 import time
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,15 +20,43 @@ from spaseq.engine.engine import StreamStats
 from spaseq.errors import SpaseqError
 from spaseq.language.syntax import Ask, Construct, Query
 from spaseq.patterns.kb import KnowledgeBase
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import columns
 from spaseq.serve.counting import Counted
 from spaseq.serve.errors import ApiError, beyond, told
-from spaseq.serve.latency import Latency
 from spaseq.serve.newest.history import MatchHistory
 from spaseq.serve.newest.letters import Letters
 from spaseq.serve.newest.recent import RecentEvents
 from spaseq.serve.settings import Settings
 from spaseq.serve.sparql.process import SparqlProcess
+
+#: Upper bounds of the buckets, in seconds; one more bucket is unbounded.
+BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Latency:
+    """Counts of requests by the time until their responses began; ``total`` is the sum, in seconds."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self._counts = [0] * (len(BOUNDS) + 1)
+
+    def add(self, seconds: float) -> None:
+        """Add one request."""
+        self._counts[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    @property
+    def count(self) -> int:
+        """Return the number of requests."""
+        return sum(self._counts)
+
+    def up_to(self) -> Iterator[tuple[str, int]]:
+        """Yield for each bound how many requests were no longer; the last bound is ``+Inf``."""
+        before = 0
+        for bound, count in zip((*map(str, BOUNDS), "+Inf"), self._counts, strict=True):
+            before += count
+            yield bound, before
+
 
 _LOG: Final = logging.getLogger("spaseq.serve")
 

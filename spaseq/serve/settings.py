@@ -1,12 +1,54 @@
-"""Settings of a server."""
+"""Settings and limits of a server."""
 
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from spaseq.errors import EngineError
-from spaseq.serve.limits import ServeLimits
+
+
+@dataclass(frozen=True, slots=True)
+class ServeLimits:
+    """Limits of a server. ``spaseq.Limits`` limits its queries.
+
+    - ``body_bytes``: a body of events or of a graph, unpacked. ``text_bytes``: the text of a query.
+    - ``queries``: registered queries. ``connections``: concurrent requests; of these at most ``readers`` of
+      matches, ``uploads`` of events that do not arrive at once, and ``asking`` for SPARQL or paths.
+    - ``sockets``: open sockets, each at most ``header_seconds`` without the head of a request.
+    - ``seconds``: for a request. ``pause``: seconds for a reader to accept or a writer to send something.
+    - ``matches``: kept of each query for later readers. ``letters``: dead letters, each of at most
+      ``letter_characters``. ``window_events``: kept of each stream, for SPARQL over a query's window.
+    - ``sparql_characters``: of a SPARQL query, which is parsed by recursion. ``sparql_bytes``: memory of a
+      SPARQL query, on Linux. ``rows``: of a result of SPARQL or paths.
+    - ``why_seconds``: CPU time to find out why there is no match.
+    """
+
+    body_bytes: int = 64 << 20
+    text_bytes: int = 1 << 20
+    queries: int = 1_000
+    connections: int = 1_000
+    readers: int = 500
+    uploads: int = 32
+    asking: int = 2
+    sockets: int = 2_000
+    header_seconds: int = 10
+    seconds: int = 30
+    pause: int = 30
+    matches: int = 10_000
+    letters: int = 1_000
+    letter_characters: int = 2_000
+    window_events: int = 10_000
+    sparql_characters: int = 65_536
+    sparql_bytes: int = 1 << 30
+    rows: int = 10_000
+    why_seconds: int = 1
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            most = getattr(self, item.name)
+            if type(most) is not int or most < 1:
+                raise EngineError(f"{item.name}={most!r}: a limit of a server is a whole number above 0")
 
 
 @dataclass(frozen=True, slots=True)

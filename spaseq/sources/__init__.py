@@ -11,7 +11,7 @@ from spaseq.sources._open import open_source, read_stream
 from spaseq.sources._options import GENERATED_AT, SourceOptions, parse_source
 from spaseq.sources.assembly.sink import BadEvent
 from spaseq.sources.catalog import CatalogEntry, load_catalog
-from spaseq.sources.formats.message_writer import write_messages
+from spaseq.sources.formats.messages import write_messages
 
 __all__ = [
     "GENERATED_AT",

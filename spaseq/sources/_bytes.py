@@ -7,6 +7,7 @@ busy are gathered to one block of up to ``GATHERED`` bytes, since small blocks c
 
 from __future__ import annotations
 
+import glob
 import os
 import select
 import socket
@@ -24,6 +25,7 @@ import numpy as np
 import zstandard
 
 from spaseq.errors import SourceError
+from spaseq.sources._options import COMPRESSED, EXTENSIONS
 
 try:
     import fcntl
@@ -278,3 +280,15 @@ def whole_lines(
                 parts = []
     if any(parts):
         yield line, b"".join(parts)
+
+
+def files_of(location: str | Path) -> list[Path] | None:
+    """Return the files of a folder that have a format's extension, or of a pattern; None if it is neither."""
+    path = Path(location)
+    if path.is_dir():
+        known = [*EXTENSIONS, *COMPRESSED]
+        return sorted(p.resolve() for p in path.iterdir() if p.suffix.lower() in known and p.is_file())
+    if not path.exists() and glob.has_magic(str(location)):
+        found = glob.glob(str(location), recursive=True)
+        return sorted(Path(p).resolve() for p in found if Path(p).is_file())
+    return None

@@ -14,8 +14,7 @@ from pyoxigraph import NamedNode
 from spaseq.errors import SourceError
 from spaseq.events import Clock, EventBatch, concatenate
 from spaseq.limits import Limits
-from spaseq.sources._bytes import BrokenBytesError, check_location, is_pipe, read_blocks, unmarked
-from spaseq.sources._folder import files_of
+from spaseq.sources._bytes import BrokenBytesError, check_location, files_of, is_pipe, read_blocks, unmarked
 from spaseq.sources._options import SourceOptions, check_options, resolve_format
 from spaseq.sources.assembly.assemble import GraphAssembler
 from spaseq.sources.assembly.sink import BadEvent, EventSink

@@ -25,9 +25,9 @@ from spaseq.sources._bytes import BrokenBytesError, check_location, read_blocks,
 from spaseq.sources._options import GENERATED_AT, SourceOptions, check_options, read_option, resolve_format
 from spaseq.sources.assembly.sink import BadEvent, EventSink
 from spaseq.sources.formats.contexts import named_in
-from spaseq.sources.formats.items import split_items
+from spaseq.sources.formats.jsonld import split_items
 from spaseq.sources.formats.row_times import RowTimes
-from spaseq.sources.formats.rows import Lifter, header_of, read_csv, read_ndjson
+from spaseq.sources.formats.rows import RowLifter, header_of, read_csv, read_ndjson
 from spaseq.sources.guessed_times import ColumnReading, readings, shown
 from spaseq.sources.spans import epoch_of, window_of
 from spaseq.terms.dictionary import Dictionary
@@ -319,7 +319,7 @@ def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, li
     options = replace(options, **given)  # type: ignore[arg-type]  # read_option gives the fields' types
     sink = EventSink(NamedNode(found.stream), Dictionary(), options, bad.append, Limits())
     context = "{}" if found.has_contexts else json.dumps(json.loads(found.context())["@context"])
-    lifter = Lifter(context, sink, options, fast=False)
+    lifter = RowLifter(context, sink, options, fast=False)
     # The first block of a file, and the last line of a short one.
     texts = islice((text for _, text in whole_lines(read_blocks(found.location), lambda *_: None)), 2)
     rows = iter([b"\n".join(b"".join(texts).split(b"\n")[:SAMPLE]) + b"\n"])

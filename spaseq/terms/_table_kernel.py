@@ -191,25 +191,22 @@ def new_id(terms: Ids, counts: Ids, kind: int) -> int:
 
 @inlined
 def put(
-    slots: Slots,
     terms: Ids,
     arena: Bytes,
     counts: Ids,
-    slot: int,
     code: np.uint64,
     identifier: int,
     data: Bytes,
     start: int,
     length: int,
 ) -> None:
-    """Enter bytes for an id in an empty slot. There must be room for them."""
+    """Enter the bytes of an id, which the caller enters in an empty slot. There must be room for them."""
     at = counts[USED]
     copy(data, start, length, arena, at)
     terms[identifier, START] = at
     terms[identifier, LENGTH] = length
     terms[identifier, HASH] = np.int64(code)
     counts[USED] = at + length
-    slots[slot] = identifier
 
 
 @part
@@ -232,7 +229,8 @@ def lookup(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, len
     identifier: Any = np.int64(slots[slot])
     if identifier == 0 and kind != NOTHING:
         identifier = new_id(terms, counts, kind)
-        put(slots, terms, arena, counts, slot, code, identifier, data, 0, length)
+        slots[slot] = identifier
+        put(terms, arena, counts, code, identifier, data, 0, length)
     return identifier
 
 
@@ -254,7 +252,8 @@ def enter_lines(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, lines: Byte
             ids[i] = slots[slot]
             if ids[i] == 0:
                 ids[i] = new_id(terms, counts, IRI if lines[start] == _LESS else LITERAL)
-                put(slots, terms, arena, counts, slot, code, ids[i], lines, start, end - start)
+                slots[slot] = ids[i]
+                put(terms, arena, counts, code, ids[i], lines, start, end - start)
         start = end + 1
 
 
@@ -266,7 +265,8 @@ def adopt(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, ends
         length = ends[i] - start
         code = digest(data, start, length, counts[SEED])
         slot = place(slots, terms, arena, data, start, length, code)
-        put(slots, terms, arena, counts, slot, code, ids[i], data, start, length)
+        slots[slot] = ids[i]
+        put(terms, arena, counts, code, ids[i], data, start, length)
         start = ends[i]
 
 
@@ -330,26 +330,19 @@ def copy_terms(terms: Ids, arena: Bytes, ids: Ids, to: Bytes, ends: Ids) -> None
 
 @kernel
 def enter_terms(
-    slots: Slots,
-    terms: Ids,
-    arena: Bytes,
-    counts: Ids,
-    data: Bytes,
-    ends: Ids,
-    kinds: Ids,
-    seed: int,
-    ids: Ids,
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, data: Bytes, ends: Ids, kinds: Ids, ids: Ids
 ) -> None:
     """Write the ids of terms given by their bytes and kinds; new terms get new ids. There must be room."""
     start = 0
     for i in range(len(ids)):
         length = ends[i] - start
-        code = digest(data, start, length, seed)
+        code = digest(data, start, length, counts[SEED])
         slot = place(slots, terms, arena, data, start, length, code)
         identifier: Any = np.int64(slots[slot])
         if identifier == 0:
             identifier = new_id(terms, counts, kinds[i])
-            put(slots, terms, arena, counts, slot, code, identifier, data, start, length)
+            slots[slot] = identifier
+            put(terms, arena, counts, code, identifier, data, start, length)
         ids[i] = identifier
         start = ends[i]
 

@@ -64,19 +64,7 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
         cause = f"{events}, of which GPM {name} matched none{first} {found}"
     else:
         tried = tried_out(evidence, seconds * _TRIALS)
-        some = "each GPM" if all(gpm.matched for gpm in counted.values()) else "each GPM that a match needs"
-        cause = f"{events}, {some} matched some"
-        if tried.failing is not None:
-            first = f"; in the first {tried.events:,} of them" if tried.events < evidence.events else ","
-            cause = f"{events}{first} all ended in {tried.failing}"
-        elif tried.undecided:
-            cause += f"; to find out where all ended takes more than {seconds:g} s of the processor's time"
-        elif evidence.sampled < evidence.events:
-            cause += f", and the first {evidence.sampled:,} of them do not tell where all ended"
-        if tried.cause is not None:
-            cause += f": {tried.cause}"
-        elif any(trial.matches is None for trial in tried.trials):
-            cause += f"; to find out what would help takes more than {seconds:g} s of the processor's time"
+        cause = _ended(evidence, tried, seconds)
     traced = Replays(evidence, end - time.thread_time()).traced(plain(evidence.query))
     return Diagnosis(
         cause,
@@ -95,6 +83,25 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
         traced.events,
         evidence.failed_calls,
     )
+
+
+def _ended(evidence: Evidence, tried: Tried, seconds: float) -> str:
+    """Return where all partial matches ended, and what would help."""
+    events = plural(evidence.events, "event")
+    all_matched = all(gpm.matched for gpm in evidence.gpms.values())
+    cause = f"{events}, {'each GPM' if all_matched else 'each GPM that a match needs'} matched some"
+    if tried.failing is not None:
+        first = f"; in the first {tried.events:,} of them" if tried.events < evidence.events else ","
+        cause = f"{events}{first} all ended in {tried.failing}"
+    elif tried.undecided:
+        cause += f"; to find out where all ended takes more than {seconds:g} s of the processor's time"
+    elif evidence.sampled < evidence.events:
+        cause += f", and the first {evidence.sampled:,} of them do not tell where all ended"
+    if tried.cause is not None:
+        cause += f": {tried.cause}"
+    elif any(trial.matches is None for trial in tried.trials):
+        cause += f"; to find out what would help takes more than {seconds:g} s of the processor's time"
+    return cause
 
 
 def unmatched(node: Node, matched: Set[str]) -> frozenset[str]:

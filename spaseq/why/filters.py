@@ -16,7 +16,7 @@ from spaseq.why.evidence import Evidence
 
 
 @dataclass(slots=True)
-class Tally:
+class FilterTally:
     """A filter with its counts."""
 
     gpm: str | None
@@ -126,7 +126,8 @@ def _asked(evidence: Evidence, gpm: Gpm, group: Group) -> tuple[FilterCount, ...
         return evaluator.exists(batch, here)(pattern, solution)
 
     asked = [
-        (Tally(gpm.name, item), compile_test(item.condition, evidence.dictionary, exists)) for item in filters
+        (FilterTally(gpm.name, item), compile_test(item.condition, evidence.dictionary, exists))
+        for item in filters
     ]
     for event, solution in islice(zip(found.events.tolist(), found.by_row(), strict=True), ROWS):
         here = event

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
 from typing import Final
 
@@ -15,17 +14,16 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
 from spaseq.errors import SpaseqError
-from spaseq.language.syntax import Consume, Emit, Expression, Filter, Modifiers, Query, Select
+from spaseq.language.syntax import Consume, Emit, Expression, Filter, Group, Modifiers, Query, Select
 from spaseq.limits import Limits
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.context import Context
+from spaseq.matching.context import Context, EarlyTest, Exists, Test, compile_tests
 from spaseq.patterns.expressions.compiled import Solution, compile_test
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.batch import Match, MatchBatch
 from spaseq.terms.dictionary import Dictionary
 from spaseq.why.diagnosis import EdgeCount, FilterCount, StateCount
 from spaseq.why.evidence import Evidence
-from spaseq.why.filters import Tally
+from spaseq.why.filters import FilterTally
 from spaseq.why.trace import RunTrace, TracedRuns, trace_of
 
 #: The most partial matches that a replay keeps.
@@ -176,7 +174,7 @@ class _Watched:
     """
 
     def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:
-        self._tallies: dict[tuple[object, Filter], Tally] = {}
+        self._filters: _CountedFilters | None = None
         self._until = until
         self.events = 0
         self.pipeline = Pipeline(
@@ -184,10 +182,16 @@ class _Watched:
             Environment(evidence.dictionary, evidence.kb, limits=LIMITS),
             "interpreter",
             begin,
-            make_context=partial(_Counting, tallies=self._tallies),
+            make_context=self._make_context,
         )
         self.pipeline.read = self._read
         self.pipeline.observation.sample = None
+
+    def _make_context(
+        self, pattern: SequencePattern, dictionary: Dictionary, exists: Exists, limits: Limits
+    ) -> Context:
+        filters = self._filters = _CountedFilters(pattern)
+        return Context(pattern, dictionary, exists, limits, compile_tests=filters.compile)
 
     def _read(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         if time.thread_time() > self._until:
@@ -204,49 +208,41 @@ class _Watched:
 
     def counts(self) -> tuple[FilterCount, ...]:
         """Return the evaluated filters, in the order written."""
-        return tuple(tally.count() for tally in self._tallies.values())
+        return () if self._filters is None else self._filters.counts()
 
 
-class _Counting(Context):
-    """The operations on rows, counting the results of filters.
+class _CountedFilters:
+    """The filters of a query, which count their results.
 
     A filter of WHERE is evaluated for a row many times: it counts once per distinct value.
     """
 
-    def __init__(
-        self,
-        pattern: SequencePattern,
-        dictionary: Dictionary,
-        exists: Callable[..., bool],
-        limits: Limits,
-        tallies: dict[tuple[object, Filter], Tally],
-    ) -> None:
-        self._tallies = tallies
+    def __init__(self, pattern: SequencePattern) -> None:
+        self._tallies: dict[tuple[object, Filter], FilterTally] = {}
         self._gpm_of = {
             (item.span, item): name for name, part in pattern.gpms.items() for item in part.correlated
         }
-        super().__init__(pattern, dictionary, exists, limits)
 
-    def _tally(self, item: Filter) -> Tally:
+    def counts(self) -> tuple[FilterCount, ...]:
+        """Return the counts of each filter, in the order written."""
+        return tuple(tally.count() for tally in self._tallies.values())
+
+    def compile(
+        self,
+        item: Filter,
+        condition: Expression,
+        dictionary: Dictionary,
+        exists: Callable[[Group, Solution], bool],
+    ) -> tuple[Test, EarlyTest]:
+        """Compile the tests of a filter."""
         key = item.span, item
-        return self._tallies.setdefault(key, Tally(self._gpm_of.get(key), item))
-
-    def _compile_early(
-        self, condition: Expression, item: Filter
-    ) -> Callable[[Solution, frozenset[str]], bool]:
-        early, tally = super()._compile_early(condition, item), self._tally(item)
-
-        def excused(solution: Solution, names: frozenset[str]) -> bool:
-            return early(solution, names) and tally.excuse()
-
-        return excused
-
-    def _compile(self, condition: Expression, item: Filter) -> Callable[[Solution], bool]:
-        tally = self._tally(item)
-        test = compile_test(condition, self._dictionary, self._ask)
-        if tally.gpm is not None:
-            return lambda solution: tally.ask(test, solution)
+        tally = self._tallies.setdefault(key, FilterTally(self._gpm_of.get(key), item))
+        test = compile_test(condition, dictionary, exists)
+        _, early = compile_tests(item, condition, dictionary, exists)
         answers: dict[frozenset[tuple[str, int]], bool] = {}
+
+        def counted(solution: Solution) -> bool:
+            return tally.ask(test, solution)
 
         def once(solution: Solution) -> bool:
             values = frozenset(solution.items())
@@ -254,4 +250,7 @@ class _Counting(Context):
                 answers[values] = tally.ask(test, solution)
             return answers[values]
 
-        return once
+        def excused(solution: Solution, names: frozenset[str]) -> bool:
+            return early(solution, names) and tally.excuse()
+
+        return once if tally.gpm is None else counted, excused

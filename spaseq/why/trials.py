@@ -11,7 +11,7 @@ from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Absent, walk
 from spaseq.language.syntax import Query
 from spaseq.language.syntax.printing import print_sequence
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.why.diagnosis import FilterCount, Trial, plural
 from spaseq.why.evidence import Evidence
 from spaseq.why.replay import Replays, plain, shrinking

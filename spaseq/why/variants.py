@@ -31,8 +31,8 @@ from spaseq.language.syntax import (
 from spaseq.language.syntax import (
     Sequence as Elements,
 )
-from spaseq.language.syntax.durations import decimal
 from spaseq.language.syntax.printing import print_expression, print_sequence
+from spaseq.language.syntax.terms import decimal
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from pyoxigraph import BlankNode, NamedNode
 
+from spaseq.errors import SourceError
 from spaseq.events import EventBatch, Ids
-from spaseq.language.syntax import (
-    Gpm,
-    Group,
-    Path,
-    PathInverse,
-    PathRepeat,
-    PathSequence,
-    TriplePattern,
-    Triples,
-    Var,
-)
+from spaseq.language import syntax as s
+from spaseq.limits import Limits
 from spaseq.patterns.spectra.solutions import Mask
+from spaseq.sources.formats._lift import lift, load_context, terms_of
 from spaseq.terms.dictionary import Term
 from spaseq.why.diagnosis import Missing
 from spaseq.why.evidence import Evidence
-from spaseq.why.lifted import keys
 
 _TYPE: Final = NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
@@ -49,7 +43,7 @@ class _Wanted:
     predicate: Term | None = None
 
 
-def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
+def missing(evidence: Evidence, gpm: s.Gpm) -> tuple[Missing, ...]:
     """Return the constants that every match of the GPM needs and no event of its streams has."""
     batch = evidence.sample
     if batch is None:
@@ -59,7 +53,7 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
     found: dict[Term, Missing] = {}
     lifting = [evidence.contexts.get(evidence.query.stream(name)) for name in gpm.streams]
     context = lifting[0] if len(set(lifting)) == 1 else None
-    made = {} if context is None else keys(context)
+    made = {} if context is None else _keys(context)
     for wanted in dict.fromkeys(_constants(gpm.pattern)):
         if wanted.predicate in found:
             continue  # its values are missing, too
@@ -85,37 +79,37 @@ def missing(evidence: Evidence, gpm: Gpm) -> tuple[Missing, ...]:
     return tuple(found.values())
 
 
-def _constants(pattern: Group) -> Iterator[_Wanted]:
+def _constants(pattern: s.Group) -> Iterator[_Wanted]:
     """Yield what every solution needs, in the order written: nothing of OPTIONAL, UNION, MINUS and GRAPH."""
     for element in pattern.elements:
-        if isinstance(element, Group):
+        if isinstance(element, s.Group):
             yield from _constants(element)
-        elif isinstance(element, Triples):
+        elif isinstance(element, s.Triples):
             for triple in element.patterns:
                 yield from _of(triple)
 
 
-def _of(triple: TriplePattern) -> Iterator[_Wanted]:
+def _of(triple: s.TriplePattern) -> Iterator[_Wanted]:
     subject, predicate, value = triple.subject, triple.predicate, triple.object
-    if not isinstance(predicate, Var):
+    if not isinstance(predicate, s.Var):
         yield from (_Wanted("predicate", step, "p") for step in _steps(predicate))
     if not isinstance(predicate, NamedNode):
         return
-    if not isinstance(value, Var | BlankNode):
+    if not isinstance(value, s.Var | BlankNode):
         yield _Wanted("class" if predicate == _TYPE else "value", value, "o", predicate)
-    if not isinstance(subject, Var | BlankNode):
+    if not isinstance(subject, s.Var | BlankNode):
         yield _Wanted("subject", subject, "s", predicate)
 
 
-def _steps(path: Path) -> Iterator[NamedNode]:
+def _steps(path: s.Path) -> Iterator[NamedNode]:
     """Yield the predicates that every match of a path uses."""
     match path:
         case NamedNode():
             yield path
-        case PathSequence(parts):
+        case s.PathSequence(parts):
             for part in parts:
                 yield from _steps(part)
-        case PathInverse(inner) | PathRepeat(inner, 1):
+        case s.PathInverse(inner) | s.PathRepeat(inner, 1):
             yield from _steps(inner)
 
 
@@ -165,3 +159,20 @@ def _streams(evidence: Evidence, batch: EventBatch, events: Iterable[int]) -> tu
         for declared in evidence.query.streams
         if evidence.dictionary.find(declared.iri) in found
     )
+
+
+def _keys(context: Path) -> Mapping[Term, str]:
+    """Return predicate → its column or key, by the JSON-LD processor; empty if the context is unreadable."""
+    try:
+        text = load_context(context, Limits())
+    except SourceError:  # the file was removed since the stream was opened
+        return {}
+    names = sorted(terms_of(json.loads(text)))
+    rows = [json.dumps({"@id": "urn:row", name: "urn:value"}) for name in names]
+    found: dict[Term, str] = {}
+    for name, triples in zip(names, lift(rows, text), strict=True):
+        if not isinstance(triples, ValueError):
+            for subject, predicate, _ in triples:
+                if subject == NamedNode("urn:row") and isinstance(predicate, NamedNode):
+                    found.setdefault(predicate, name)
+    return found

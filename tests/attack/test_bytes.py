@@ -22,7 +22,7 @@ import spaseq.paths
 from spaseq import Engine, Limits
 from spaseq.engine import Source
 from spaseq.errors import QuerySyntaxError, SourceError, SpaseqWarning
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources.columns import rows as _columns
 from spaseq.sources.scan import fast as _fast

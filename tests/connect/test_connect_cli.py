@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 import spaseq as package
 from spaseq.cli import app
 from spaseq.cli.running.report import Report
-from spaseq.cli.running.state import Kept
+from spaseq.cli.running.state import KeptOutputs
 from spaseq.engine import Handle
 from spaseq.engine.durable import summary
 from spaseq.engine.pipelines.dispatcher import Dispatcher
@@ -94,7 +94,7 @@ def test_sigterm_commits_what_a_live_run_has_read(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "within", [(Dispatcher, "admit"), (Kept, "settled"), (Handle, "batches"), (Report, "write")]
+    "within", [(Dispatcher, "admit"), (KeptOutputs, "settled"), (Handle, "batches"), (Report, "write")]
 )
 def test_sigterm_commits_what_is_in_hand(
     here: Path, monkeypatch: pytest.MonkeyPatch, within: tuple[type, str]

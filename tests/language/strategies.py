@@ -127,7 +127,7 @@ def _pattern(group: st.SearchStrategy) -> st.SearchStrategy:
         st.builds(s.Minus, group),
         st.builds(s.Union, _some(group, 2, 3)),
         st.builds(s.Graph, places, group),
-        st.builds(s.Service, places, group, st.booleans()),
+        st.builds(s.ServicePattern, places, group, st.booleans()),
         group,
     )
 

@@ -15,7 +15,7 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Derivation, Extent
 from spaseq.language.reading.parser import parse, parse_group
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.syntax.printing import print_group
 from tests.conftest import examples
 from tests.language import strategies
@@ -47,8 +47,8 @@ def _plain(node: Any) -> Any:
 
 def _is_as_larks(text: str, start: str) -> None:
     trees, derivation = _grammars()
-    source = Source(text, "<text>")
-    assert derivation.build(None, source, start) == _plain(trees.parse(source.expanded, start=start))
+    source = QueryText(text, "<text>")
+    assert derivation.build((None,), source, start) == _plain(trees.parse(source.expanded, start=start))
 
 
 @given(strategies.queries)
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_told_before_what_cannot_be_built() -> None:
 
 def test_an_empty_rule_is_nowhere() -> None:
     _, derivation = _grammars()
-    built = derivation.build(None, Source("  {}", "<text>"), "bare_group")
+    built = derivation.build((None,), QueryText("  {}", "<text>"), "bare_group")
     assert built[2][0] == ("prologue", Extent(0, 0), [])
 
 

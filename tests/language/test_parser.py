@@ -373,7 +373,7 @@ def test_groups_and_unions() -> None:
         (s.Union((empty, empty, empty)), s.Optional(empty), s.Minus(empty))
     )
     assert parse_group("{ GRAPH ?g { } SERVICE SILENT <urn:s> { } }") == s.Group(
-        (s.Graph(s.Var("g"), empty), s.Service(NamedNode("urn:s"), empty, silent=True))
+        (s.Graph(s.Var("g"), empty), s.ServicePattern(NamedNode("urn:s"), empty, silent=True))
     )
 
 

@@ -12,7 +12,7 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.checking.rules import check_group_rules
 from spaseq.language.reading.parser import parse, parse_group
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.syntax.printing import print_expression, print_group, print_path, print_sequence
 from tests.conftest import examples
 from tests.language import strategies
@@ -70,7 +70,7 @@ def test_a_group_is_sparql(group: s.Group) -> None:
     text = print_group(group)
     assume(not _NOT_FOR_OXIGRAPH.search(text) and not ("EXISTS" in text and "_:" in text))
     try:
-        check_group_rules(parse_group(text), Source(text, "<pattern>"))
+        check_group_rules(parse_group(text), QueryText(text, "<pattern>"))
     except QuerySyntaxError:
         assume(False)
     try:

@@ -17,7 +17,7 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language.checking.checks import check
 from spaseq.language.checking.rules import check_group_rules, check_rules
 from spaseq.language.reading.parser import parse, parse_group
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.syntax.printing import print_group
 from tests.language.w3c import Case, Embedded, cases, embed
 
@@ -43,7 +43,7 @@ def suite(shared: Callable[[str], Path]) -> list[tuple[Case, Embedded | str]]:
 
 def verdict(embedded: Embedded) -> QuerySyntaxError | None:
     try:
-        source = Source(embedded.text, "w3c")
+        source = QueryText(embedded.text, "w3c")
         if embedded.whole:
             check_rules(parse(embedded.text), source)
         else:

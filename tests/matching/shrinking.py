@@ -9,7 +9,7 @@ from spaseq.errors import QueryError
 from spaseq.events import Stamp
 from spaseq.language import syntax as s
 from spaseq.language.scope import references
-from spaseq.language.syntax.printing import print_query
+from spaseq.language.syntax.query import print_query
 from spaseq.matching.model import Occurrence
 from tests.matching.random_sequences import Query, Sample, Step, pattern_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyoxigraph import NamedNode, Quad, Store
 
-from spaseq.paths.language.expression import Alternative, NodeTest, Repeat, Sequence, Step, show
+from spaseq.paths.language.expression import Alternative, Concatenation, NodeTest, Repetition, Step, show
 from spaseq.paths.language.expression import Path as PathExpression
 from tests.paths.naive import Triple
 
@@ -48,23 +48,23 @@ def _spelt_out(path: PathExpression) -> PathExpression | None:
     match path:
         case Step():
             return path
-        case NodeTest() | Repeat(maximum=0):
+        case NodeTest() | Repetition(maximum=0):
             return None
-        case Sequence(parts) | Alternative(parts):
+        case Concatenation(parts) | Alternative(parts):
             inner = [_spelt_out(part) for part in parts]
             written = tuple(part for part in inner if part is not None)
             return type(path)(written) if len(written) == len(parts) else None
-        case Repeat(part, minimum, maximum):
+        case Repetition(part, minimum, maximum):
             one = _spelt_out(part)
             if one is None:
                 return None
             if maximum is None:
-                return _after_another([one] * (minimum - 1) + [Repeat(one, min(minimum, 1), None)])
+                return _after_another([one] * (minimum - 1) + [Repetition(one, min(minimum, 1), None)])
             rest: list[PathExpression] = []
             for _ in range(maximum - minimum):
-                rest = [Repeat(_after_another([one, *rest]), 0, 1)]
+                rest = [Repetition(_after_another([one, *rest]), 0, 1)]
             return _after_another([one] * minimum + rest)
 
 
 def _after_another(parts: list[PathExpression]) -> PathExpression:
-    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+    return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))

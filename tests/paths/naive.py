@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyoxigraph import NamedNode
 
-from spaseq.paths.language.expression import Alternative, NodeTest, Path, Repeat, Sequence, Step
+from spaseq.paths.language.expression import Alternative, Concatenation, NodeTest, Path, Repetition, Step
 from spaseq.terms.dictionary import Term
 
 Triple = tuple[Term, NamedNode, Term]
@@ -60,12 +60,12 @@ def relation(path: Path, triples: frozenset[Triple], nodes: frozenset[Term]) -> 
             return frozenset((node, node) for node in nodes if passes(node, path, triples))
         case Alternative(parts):
             return frozenset().union(*(relation(part, triples, nodes) for part in parts))
-        case Sequence(parts):
+        case Concatenation(parts):
             whole = identity(nodes)
             for part in parts:
                 whole = joined(whole, relation(part, triples, nodes))
             return whole
-        case Repeat(part, minimum, maximum):
+        case Repetition(part, minimum, maximum):
             once = relation(part, triples, nodes)
             power = identity(nodes)
             for _ in range(minimum):
@@ -102,12 +102,12 @@ def ends(path: Path, walk: Walk, taken: tuple[Taken, ...], at: int, triples: fro
             return {at} if passes(walk.nodes[at], path, triples) else set()
         case Alternative(parts):
             return set().union(*(ends(part, walk, taken, at, triples) for part in parts))
-        case Sequence(parts):
+        case Concatenation(parts):
             places = {at}
             for part in parts:
                 places = set().union(*(ends(part, walk, taken, place, triples) for place in places))
             return places
-        case Repeat(part, minimum, maximum):
+        case Repetition(part, minimum, maximum):
             places = {at}
             reached = set(places) if minimum == 0 else set()
             bound = minimum + len(taken) + 1 if maximum is None else maximum

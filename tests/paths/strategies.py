@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
-from spaseq.paths.language.expression import Alternative, Condition, NodeTest, Path, Repeat, Sequence, Step
+from spaseq.paths.language.expression import (
+    Alternative,
+    Concatenation,
+    Condition,
+    NodeTest,
+    Path,
+    Repetition,
+    Step,
+)
 from tests.paths.naive import Triple
 
 PREDICATES = tuple(NamedNode(f"urn:{letter}") for letter in "abc")
@@ -36,8 +44,8 @@ _bounds = st.sampled_from([(0, None), (1, None), (0, 1), (2, None), (2, 2), (1, 
 
 def _larger(part: st.SearchStrategy[Path]) -> st.SearchStrategy[Path]:
     several = st.lists(part, min_size=2, max_size=3).map(tuple)
-    repeated = st.tuples(part, _bounds).map(lambda drawn: Repeat(drawn[0], *drawn[1]))
-    return st.one_of(several.map(Sequence), several.map(Alternative), repeated)
+    repeated = st.tuples(part, _bounds).map(lambda drawn: Repetition(drawn[0], *drawn[1]))
+    return st.one_of(several.map(Concatenation), several.map(Alternative), repeated)
 
 
 #: Anything.

@@ -9,11 +9,11 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.errors import QuerySyntaxError
 from spaseq.paths.language.expression import (
     Alternative,
+    Concatenation,
     Condition,
     NodeTest,
     Path,
-    Repeat,
-    Sequence,
+    Repetition,
     Step,
     endless,
     inverse,
@@ -49,22 +49,22 @@ A, B = Step((iri("a"),)), Step((iri("b"),))
         ("!^:a", Step((iri("a"),), negated=True, inverse=True)),
         ("!(^:a|a)", Alternative((Step((TYPE,), True), Step((iri("a"),), True, True)))),
         ("^!(:a)", Step((iri("a"),), negated=True, inverse=True)),
-        (":a/:b", Sequence((A, B))),
-        (":a|:b/:a", Alternative((A, Sequence((B, A))))),
-        ("^(:a/:b)", Sequence((inverse(B), inverse(A)))),
-        ("^:a*", Repeat(inverse(A), 0, None)),
-        (":a+", Repeat(A, 1, None)),
-        (":a?", Repeat(A, 0, 1)),
-        (":a{3}", Repeat(A, 3, 3)),
-        (":a{3,}", Repeat(A, 3, None)),
-        (":a{ 2 , 3 }", Repeat(A, 2, 3)),
-        (":a{,3}", Repeat(A, 0, 3)),
-        ("(:a|:b){0}", Repeat(Alternative((A, B)), 0, 0)),
+        (":a/:b", Concatenation((A, B))),
+        (":a|:b/:a", Alternative((A, Concatenation((B, A))))),
+        ("^(:a/:b)", Concatenation((inverse(B), inverse(A)))),
+        ("^:a*", Repetition(inverse(A), 0, None)),
+        (":a+", Repetition(A, 1, None)),
+        (":a?", Repetition(A, 0, 1)),
+        (":a{3}", Repetition(A, 3, 3)),
+        (":a{3,}", Repetition(A, 3, None)),
+        (":a{ 2 , 3 }", Repetition(A, 2, 3)),
+        (":a{,3}", Repetition(A, 0, 3)),
+        ("(:a|:b){0}", Repetition(Alternative((A, B)), 0, 0)),
         ("[a :F]", NodeTest((Condition(TYPE, False, iri("F")),))),
         ("[:y 'x'@en, 1.5]", NodeTest((Condition(iri("y"), False, Literal("x", language="en")),
                                       Condition(iri("y"), False, parse_term("1.5", {}))))),
         ("[^:y :a ; :z]", NodeTest((Condition(iri("y"), True, iri("a")), Condition(iri("z"), False, None)))),
-        (":a # the end\n/ :b", Sequence((A, B))),
+        (":a # the end\n/ :b", Concatenation((A, B))),
     ],
 )  # fmt: skip
 def test_what_is_written_is_what_is_meant(text: str, root: Path) -> None:
@@ -89,10 +89,10 @@ def _flat(path: Path) -> Path:
             return Alternative(
                 tuple(p for part in flat for p in (part.parts if isinstance(part, Alternative) else (part,)))
             )
-        case Sequence(parts):
-            return Sequence(tuple(map(_flat, parts)))
-        case Repeat(part, minimum, maximum):
-            return Repeat(_flat(part), minimum, maximum)
+        case Concatenation(parts):
+            return Concatenation(tuple(map(_flat, parts)))
+        case Repetition(part, minimum, maximum):
+            return Repetition(_flat(part), minimum, maximum)
     return path
 
 

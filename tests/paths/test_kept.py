@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import spaseq.paths
 from spaseq.cli import app
 from spaseq.errors import KnowledgeError
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths import KnowledgeGraph, load
 from spaseq.paths.graph.saved.file import VERSION, mapped, write_whole
 from spaseq.paths.language.expression import Expression
@@ -67,7 +67,7 @@ def test_what_is_opened_answers_as_what_was_saved(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     triples = data.draw(graphs())
-    expression = Expression(data.draw(paths), {}, Source("", "<path>"))
+    expression = Expression(data.draw(paths), {}, QueryText("", "<path>"))
     sources, targets = data.draw(ends), data.draw(ends)
     graph = load(triples)
     file = tmp_path_factory.getbasetemp() / "any.spaseq"

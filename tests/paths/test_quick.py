@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
 from spaseq.errors import QuerySyntaxError
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths.language import parser
 from spaseq.paths.language.expression import Path, show
 from spaseq.paths.language.parser import parse, parse_term
@@ -53,7 +53,7 @@ def spans(path: object) -> list[object]:
 
 def agree(text: str) -> bool:
     """Whether a text is read quickly, and then as by the grammar."""
-    found = read_quickly(Source(text, "<path>"), PREFIXES)
+    found = read_quickly(QueryText(text, "<path>"), PREFIXES)
     if found is None:
         return False
     expected = by_the_grammar(text)
@@ -80,7 +80,7 @@ def test_of_a_path_with_something_in_it_the_same_or_nothing(
 
 @given(st.lists(st.sampled_from(TOKENS), max_size=3).map("".join))
 def test_of_any_term_the_same_or_nothing(text: str) -> None:
-    found = read_name_quickly(Source(text, "<term>"), PREFIXES)
+    found = read_name_quickly(QueryText(text, "<term>"), PREFIXES)
     if found is not None:
         with patch.object(parser, "read_name_quickly", lambda *_: None):
             assert found == parse_term(text, PREFIXES)
@@ -91,7 +91,7 @@ def test_of_any_term_the_same_or_nothing(text: str) -> None:
     [("x:b.c", "http://example.org/b.c"), (" <urn:é> ", "urn:é"), ("1999", None), ("a", None)],
 )
 def test_names_are_read_quickly(text: str, iri: str | None) -> None:
-    assert read_name_quickly(Source(text, "<term>"), PREFIXES) == (iri and NamedNode(iri))
+    assert read_name_quickly(QueryText(text, "<term>"), PREFIXES) == (iri and NamedNode(iri))
 
 
 @given(paths)

@@ -13,7 +13,15 @@ from pyoxigraph import NamedNode, QuerySolutions
 from spaseq.paths import Path as FoundPath
 from spaseq.paths import load
 from spaseq.paths.explain import explain
-from spaseq.paths.language.expression import Alternative, Expression, Path, Repeat, Sequence, Step, show
+from spaseq.paths.language.expression import (
+    Alternative,
+    Concatenation,
+    Expression,
+    Path,
+    Repetition,
+    Step,
+    show,
+)
 from spaseq.paths.language.parser import parse
 from spaseq.paths.search import pairs, rare_labels
 from spaseq.paths.search.enumeration import paths as search
@@ -51,18 +59,18 @@ _two = st.tuples(_frequent, _frequent)
 _bounds = st.sampled_from([(0, None), (1, None), (0, 1), (1, 2), (2, 2)])
 _side: st.SearchStrategy[Path] = st.one_of(
     _frequent,
-    _two.map(Sequence),
+    _two.map(Concatenation),
     _two.map(Alternative),
-    st.tuples(_frequent | _two.map(Alternative), _bounds).map(lambda drawn: Repeat(drawn[0], *drawn[1])),
+    st.tuples(_frequent | _two.map(Alternative), _bounds).map(lambda drawn: Repetition(drawn[0], *drawn[1])),
 )
 _middle: st.SearchStrategy[Path] = st.one_of(
     _rare,
     st.tuples(_rare, _rare).map(Alternative),
-    st.tuples(_rare, _frequent, _rare).map(Sequence),
-    st.tuples(_rare, _side).map(lambda drawn: Alternative((drawn[0], Sequence((*drawn, drawn[0]))))),
-    _rare.map(lambda rare: Repeat(rare, 1, None)),
+    st.tuples(_rare, _frequent, _rare).map(Concatenation),
+    st.tuples(_rare, _side).map(lambda drawn: Alternative((drawn[0], Concatenation((*drawn, drawn[0]))))),
+    _rare.map(lambda rare: Repetition(rare, 1, None)),
 )
-_whole: st.SearchStrategy[Path] = st.tuples(_side, _middle, _side).map(Sequence)
+_whole: st.SearchStrategy[Path] = st.tuples(_side, _middle, _side).map(Concatenation)
 
 #: The ends that are given: all, most of them, one. From one, a search begins there.
 _share = st.sampled_from([None, None, 0.97, 0.97, 1 / NODES])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.errors import LimitError
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.limits import Limits
 from spaseq.paths import KnowledgeGraph, Path, load
 from spaseq.paths.language.expression import Expression, endless
@@ -46,7 +46,7 @@ def _by_ends(found: Any) -> dict[tuple[Any, Any], list[Path]]:
 def test_the_cheapest_of_all_paths(
     triples: frozenset[Triple], root: Any, sources: Any, targets: Any, mode: str, k: int, costs: list[float]
 ) -> None:
-    expression = Expression(root, {}, Source("", "<test>"))
+    expression = Expression(root, {}, QueryText("", "<test>"))
     if mode == "WALK" and endless(root):
         return
     graph = load(triples)

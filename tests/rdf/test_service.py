@@ -261,7 +261,7 @@ def test_the_name_of_register_query(store: str, engine: spaseq.Engine, iri: str)
 @pytest.mark.usefixtures("falls")
 def test_an_unknown_name_says_what_there_is(store: str) -> None:
     query = "SELECT * { SERVICE %s <urn:x-spaseq:fall> { FILTER(?p1 > 1) } }"
-    with pytest.raises(spaseq.EngineError, match=r"did you mean <urn:x-spaseq:falls>\?.*register"):
+    with pytest.raises(spaseq.EngineError, match=r"did you mean 'falls'\?.*register"):
         list(sparql(recorded(store), query % ""))
     assert sparql(recorded(store), "ASK { SERVICE SILENT <urn:x-spaseq:fall> {} }").askAnswer
 

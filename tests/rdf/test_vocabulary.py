@@ -11,7 +11,8 @@ from rdflib import Graph, Literal, URIRef
 from rdflib.namespace import DCTERMS, OWL, PROV, RDF, RDFS
 
 import spaseq
-from spaseq.rdf import register, vocabulary
+from spaseq.rdf import description as vocabulary
+from spaseq.rdf import register
 from tests.rdf import trades
 from tests.rdf.trades import CONSTRUCTED, PREFIXED, TRADES, E
 

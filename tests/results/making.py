@@ -12,7 +12,8 @@ from rdflib.term import URIRef
 from spaseq.events import BatchBuilder, Clock, microseconds
 from spaseq.language import syntax as s
 from spaseq.results import writer
-from spaseq.results.match import Event, Match, TermView, event
+from spaseq.results.batch import Match
+from spaseq.results.event import Event, TermView, event
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm, from_rdflib
 

@@ -54,7 +54,7 @@ def test_each_match_has_the_graph_that_it_has_alone() -> None:
     assert len(batch) == 35
     seen = set()
     for i in range(len(batch)):
-        alone = batch._reader.projector.construct(batch._block[i])
+        alone = batch._view.projector.construct(batch._block[i])
         together = batch.graphs.of(i)
         assert len(together) == len(alone) == len(set(together))
         assert isomorphic(graph_of(alone), graph_of(together))

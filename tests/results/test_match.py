@@ -12,7 +12,8 @@ import pytest
 from rdflib.term import Literal, URIRef
 
 import spaseq
-from spaseq.results.match import Match, TermView
+from spaseq.results.batch import Match
+from spaseq.results.event import TermView
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import from_rdflib, to_rdflib
 from tests.results.making import EX, match, query, select

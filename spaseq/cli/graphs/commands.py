@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,68 +14,62 @@ from spaseq.cli.arguments import (
     PathsFormat,
     RetrieveFormat,
     UsageError,
-    latency,
     limits,
-    size,
 )
 from spaseq.cli.console import reporting
-from spaseq.cli.options import LimitOptions, OutputFile
+from spaseq.cli.options import (
+    GraphFile,
+    GraphFormat,
+    LimitOptions,
+    OutputFile,
+    Returning,
+    SearchLatency,
+    SearchMemory,
+)
 
 if TYPE_CHECKING:
     from spaseq.paths import KnowledgeGraph
 
-GraphFormat = Annotated[
-    str | None,
-    typer.Option(metavar="FORMAT", help="The format of the graph's file: nt, ttl, …; else by its extension."),
+_Path = Annotated[
+    str, typer.Argument(metavar="EXPR", help="A path expression, as in SPARQL.", show_default=False)
 ]
-
-
-_LATENCY: Final = "What it may take, loading apart: best effort."
+_Sources = Annotated[
+    list[str] | None,
+    typer.Option("--from", metavar="TERM", help="Where paths begin; any node if not given."),
+]
+_Targets = Annotated[
+    list[str] | None, typer.Option("--to", metavar="TERM", help="Where paths end; any node if not given.")
+]
+_Mode = Annotated[
+    str | None,
+    typer.Option(metavar="MODE", help="The paths themselves, and which: WALK, TRAIL, SIMPLE, ACYCLIC, …"),
+]
+_Shortest = Annotated[
+    int | None, typer.Option(metavar="K", min=1, help="So many shortest paths for each pair of ends.")
+]
+_Most = Annotated[int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")]
+_Engine = Annotated[
+    PathsEngine,
+    typer.Option(help="What looks for them; spark and graphframes find pairs, of graphs that are large."),
+]
+_Explained = Annotated[bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")]
+_Format = Annotated[PathsFormat | None, typer.Option("-f", "--format", help="How answers are written.")]
 
 
 def paths(
-    path: Annotated[
-        str, typer.Argument(metavar="EXPR", help="A path expression, as in SPARQL.", show_default=False)
-    ],
-    graph: Annotated[
-        Path | None,
-        typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format, or built."),
-    ] = None,
+    path: _Path,
+    graph: GraphFile = None,
     graph_format: GraphFormat = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--from", metavar="TERM", help="Where paths begin; any node if not given."),
-    ] = None,
-    targets: Annotated[
-        list[str] | None, typer.Option("--to", metavar="TERM", help="Where paths end; any node if not given.")
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(metavar="MODE", help="The paths themselves, and which: WALK, TRAIL, SIMPLE, ACYCLIC, …"),
-    ] = None,
-    shortest: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="So many shortest paths for each pair of ends.")
-    ] = None,
-    most: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=0, help="At most so many answers.")
-    ] = None,
-    latency_: Annotated[
-        timedelta | None,
-        typer.Option("--latency", metavar="DURATION", parser=latency, help=_LATENCY),
-    ] = None,
-    memory: Annotated[
-        int | None, typer.Option(metavar="SIZE", parser=size, help="What its paths may take: best effort.")
-    ] = None,
-    engine: Annotated[
-        PathsEngine,
-        typer.Option(help="What looks for them; spark and graphframes find pairs, of graphs that are large."),
-    ] = PathsEngine.LOCAL,
-    explained: Annotated[
-        bool, typer.Option("--explain", help="Draw the automaton (-f text, dot, svg, json).")
-    ] = False,
-    format_: Annotated[
-        PathsFormat | None, typer.Option("-f", "--format", help="How answers are written.")
-    ] = None,
+    sources: _Sources = None,
+    targets: _Targets = None,
+    mode: _Mode = None,
+    shortest: _Shortest = None,
+    most: _Most = None,
+    latency_: SearchLatency = None,
+    memory: SearchMemory = None,
+    engine: _Engine = PathsEngine.LOCAL,
+    explained: _Explained = False,
+    format_: _Format = None,
     limit: LimitOptions = None,
     out: OutputFile = None,
 ) -> None:
@@ -100,89 +94,70 @@ def paths(
     Prefixes are those of the graph's file, and of PREFIX at the beginning of EXPR.
     """
     with reporting():
-        from spaseq.cli.graphs.paths import answer_paths, explain_path
-        from spaseq.paths import Budget
+        from spaseq.cli.graphs.paths import PathRequest, answer_paths, explain_path
+        from spaseq.paths import Budget, load
 
         if explained:
             explain_path(path, graph, graph_format, format_, out)
         elif graph is None:
             raise UsageError("no graph: name its file with -g FILE")
         else:
-            answer_paths(
-                path,
-                graph,
-                graph_format,
-                limits(limit or ()),
-                sources,
-                targets,
-                mode,
-                shortest,
-                most,
-                Budget(latency=latency_, memory=memory),
-                engine,
-                format_,
-                out,
-            )
+            opened = partial(load, graph, format=graph_format, limits=limits(limit or ()))
+            budget = Budget(latency=latency_, memory=memory)
+            request = PathRequest(path, sources, targets, mode, shortest, most, budget)
+            answer_paths(opened, request, engine, format_, out)
+
+
+_Expressions = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="EXPR", help="Path expressions, or lists of relation names as JSON."),
+]
+_Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TERM", help="Where paths begin: terms or names; one or several."),
+]
+_Labels = Annotated[
+    list[str] | None,
+    typer.Option("--labels", metavar="TERM", help="A predicate whose values are names, too; or several."),
+]
+_Question = Annotated[
+    str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
+]
+_File = Annotated[
+    str | None,
+    typer.Option("--expressions", metavar="FILE", help="A JSON list of expressions; - is standard input."),
+]
+_K = Annotated[int, typer.Option("-k", metavar="N", min=0, help="At most so many paths.")]
+_BudgetTokens = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="At most so many words and punctuation marks.")
+]
+_BudgetPaths = Annotated[int, typer.Option(metavar="N", min=0, help="At most so many paths are looked at.")]
+_RetrieveMode = Annotated[
+    str | None,
+    typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths."),
+]
+_RetrieveFormat = Annotated[
+    RetrieveFormat,
+    typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
+]
 
 
 def retrieve(
-    expressions: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="EXPR", help="Path expressions, or lists of relation names as JSON."),
-    ] = None,
-    graph: Annotated[
-        Path | None,
-        typer.Option("-g", "--graph", metavar="FILE", help="The graph, in any RDF format, or built."),
-    ] = None,
+    expressions: _Expressions = None,
+    graph: GraphFile = None,
     graph_format: GraphFormat = None,
-    topics: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TERM", help="Where paths begin: terms or names; one or several."),
-    ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option("--labels", metavar="TERM", help="A predicate whose values are names, too; or several."),
-    ] = None,
-    question: Annotated[
-        str | None, typer.Option("-q", "--question", metavar="TEXT", help="What paths are ranked by.")
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--expressions", metavar="FILE", help="A JSON list of expressions; - is standard input."
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=0, help="At most so many paths.")] = 10,
-    budget_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="At most so many words and punctuation marks.")
-    ] = None,
-    budget_paths: Annotated[
-        int, typer.Option(metavar="N", min=0, help="At most so many paths are looked at.")
-    ] = 10_000,
-    latency_: Annotated[
-        timedelta | None,
-        typer.Option(
-            "--latency",
-            metavar="DURATION",
-            parser=latency,
-            help=_LATENCY,
-        ),
-    ] = None,
-    memory: Annotated[
-        int | None, typer.Option(metavar="SIZE", parser=size, help="What its paths may take: best effort.")
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(metavar="MODE", help="WALK, TRAIL, SIMPLE or ACYCLIC paths."),
-    ] = None,
-    returning: Annotated[
-        bool,
-        typer.Option("--returning/--no-returning", help="Whether paths may come back to the topic."),
-    ] = True,
-    format_: Annotated[
-        RetrieveFormat,
-        typer.Option("-f", "--format", help="text: triples by their labels; table: scores, too."),
-    ] = RetrieveFormat.TEXT,
+    topics: _Topics = None,
+    labels: _Labels = None,
+    question: _Question = None,
+    file: _File = None,
+    k: _K = 10,
+    budget_tokens: _BudgetTokens = None,
+    budget_paths: _BudgetPaths = 10_000,
+    latency_: SearchLatency = None,
+    memory: SearchMemory = None,
+    mode: _RetrieveMode = None,
+    returning: Returning = True,
+    format_: _RetrieveFormat = RetrieveFormat.TEXT,
     limit: LimitOptions = None,
     out: OutputFile = None,
 ) -> None:
@@ -202,31 +177,17 @@ def retrieve(
     With a question, the paths most like it come first. Expressions that cannot be used are left out.
     """
     with reporting():
-        from spaseq.cli.graphs.retrieve import answer_retrieve
-        from spaseq.paths import Budget
+        from spaseq.cli.graphs.retrieve import RetrieveRequest, answer_retrieve
+        from spaseq.paths import Budget, load
 
         if graph is None:
             raise UsageError("no graph: name its file with -g FILE")
         if not topics:
             raise UsageError("no topic: say where paths begin with --topic TERM")
         budget = Budget(paths=budget_paths, tokens=budget_tokens, latency=latency_, memory=memory)
-        bounds = limits(limit or ())
-        answer_retrieve(
-            expressions or [],
-            file,
-            graph,
-            graph_format,
-            bounds,
-            topics,
-            labels or (),
-            question,
-            k,
-            budget,
-            mode,
-            returning,
-            format_,
-            out,
-        )
+        opened = partial(load, graph, format=graph_format, limits=limits(limit or ()))
+        request = RetrieveRequest(topics, labels or (), question, k, budget, mode, returning)
+        answer_retrieve(opened, expressions or [], file, request, format_, out)
 
 
 graph_commands = typer.Typer(
@@ -301,9 +262,7 @@ def relations(
     ],
     hops: Annotated[int, typer.Option(min=1, help="The most relations of a path.")] = 2,
     most: Annotated[int, typer.Option("-k", min=0, help="At most this many paths of each length.")] = 100,
-    returning: Annotated[
-        bool, typer.Option("--returning/--no-returning", help="Whether paths may come back to the topic.")
-    ] = True,
+    returning: Returning = True,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the relation paths that leave a topic, with examples of what they reach.

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path as FilePath
 from typing import IO, Any, Final
@@ -17,7 +18,6 @@ from spaseq.cli.console import say, warn
 from spaseq.cli.running.delivery import silence_stdout
 from spaseq.cli.running.outputs import output
 from spaseq.language.syntax.printing import print_term
-from spaseq.limits import Limits
 from spaseq.paths import Budget, KnowledgeGraph, Path, drawing, load, to_networkx
 from spaseq.paths.explain import explain
 from spaseq.paths.graph.loading import term
@@ -62,17 +62,22 @@ def explain_path(
     write([text], out)
 
 
+@dataclass(frozen=True, slots=True)
+class PathRequest:
+    """The options of a search, as ``KnowledgeGraph.paths`` takes them."""
+
+    path: str
+    sources: list[str] | None
+    targets: list[str] | None
+    mode: str | None
+    shortest: int | None
+    most: int | None
+    budget: Budget
+
+
 def answer_paths(
-    path: str,
-    graph: FilePath,
-    graph_format: str | None,
-    limits: Limits,
-    sources: list[str] | None,
-    targets: list[str] | None,
-    mode: str | None,
-    shortest: int | None,
-    most: int | None,
-    budget: Budget,
+    opened: Callable[[], KnowledgeGraph],
+    request: PathRequest,
     engine: PathsEngine,
     form: PathsFormat | None,
     out: FilePath | None,
@@ -84,18 +89,21 @@ def answer_paths(
     chosen = form or PathsFormat.TABLE
     if chosen in _DRAWINGS and chosen not in _OF_EDGES:
         raise UsageError(f"-f {chosen} is for --explain: answers are table, ndjson, csv, nquads or svg")
-    wants_paths = mode is not None or shortest is not None
+    path, sources, targets, most = request.path, request.sources, request.targets, request.most
+    wants_paths = request.mode is not None or request.shortest is not None
     if chosen in _OF_EDGES and not wants_paths:
         raise UsageError(f"-f {chosen} shows the edges of paths, and pairs have none: add --mode")
-    if budget.is_bound and not wants_paths:
+    if request.budget.is_bound and not wants_paths:
         raise UsageError("--latency and --memory bound the search for paths, not for pairs: add --mode")
     if engine is not PathsEngine.LOCAL and wants_paths:
         raise UsageError(f"--engine {engine} finds pairs: leave --mode and --shortest out")
     if chosen is PathsFormat.SVG and most is None:
         most = _IN_A_PICTURE
-    found = load(graph, format=graph_format, limits=limits)
+    found = opened()
     if wants_paths:
-        paths = found.paths(path, sources, targets, mode or "WALK", shortest, most, budget)
+        paths = found.paths(
+            path, sources, targets, request.mode or "WALK", request.shortest, most, request.budget
+        )
         write(_shown_paths(paths, chosen), out)
         truncated = paths.truncated
         if paths.shed is not None:

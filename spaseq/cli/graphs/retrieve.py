@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +14,7 @@ from spaseq.cli.console import say, warn
 from spaseq.cli.graphs.paths import table, tell_given_up, write
 from spaseq.errors import RetrievalError
 from spaseq.language.syntax.printing import print_term
-from spaseq.limits import Limits
-from spaseq.paths import Budget, Candidate, KnowledgeGraph, Retrieval, drawing, load, retrieve, to_networkx
+from spaseq.paths import Budget, Candidate, KnowledgeGraph, Retrieval, drawing, retrieve, to_networkx
 from spaseq.paths.graph.linking.candidates import did_you_mean
 from spaseq.paths.graph.linking.index import key
 from spaseq.paths.graph.names import local_name
@@ -31,19 +31,24 @@ _SHOWN: Final = 60
 _LISTS: Final = ('["', "[[")
 
 
+@dataclass(frozen=True, slots=True)
+class RetrieveRequest:
+    """The options of ``spaseq.paths.retrieve``."""
+
+    topics: list[str]
+    labels: Sequence[str]
+    question: str | None
+    k: int
+    budget: Budget
+    mode: str | None
+    returning: bool
+
+
 def answer_retrieve(
+    opened: Callable[[], KnowledgeGraph],
     written: Sequence[str],
     file: str | None,
-    graph: Path,
-    graph_format: str | None,
-    limits: Limits,
-    topics: list[str],
-    labels: Sequence[str],
-    question: str | None,
-    k: int,
-    budget: Budget,
-    mode: str | None,
-    returning: bool,
+    of: RetrieveRequest,
     form: RetrieveFormat,
     out: Path | None,
 ) -> None:
@@ -51,23 +56,23 @@ def answer_retrieve(
     expressions = [_read(text) for text in written] + (_from_file(file) if file else [])
     if not expressions:
         raise UsageError("no expressions: give some, or a file of them with --expressions FILE")
-    known = load(graph, format=graph_format, limits=limits)
+    known = opened()
     try:
         found = retrieve(
             known,
             expressions,
-            topics,
-            k,
-            budget=budget,
-            question=question,
-            mode=mode,
-            returning=returning,
-            labels=labels,
+            of.topics,
+            of.k,
+            budget=of.budget,
+            question=of.question,
+            mode=of.mode,
+            returning=of.returning,
+            labels=of.labels,
         )
     except RetrievalError as error:
         raise UsageError(str(error)) from None
     if not found.topics:
-        raise UsageError("\n".join(_no_topic(known, text, labels) for text in topics))
+        raise UsageError("\n".join(_no_topic(known, text, of.labels) for text in of.topics))
     if len(found.rejected) == len(expressions):
         reasons = "\n".join(rejected.reason for rejected in found.rejected)
         raise UsageError(f"none of the expressions can be used\n{reasons}")
@@ -83,7 +88,7 @@ def answer_retrieve(
     if found.shed is not None and found.shed.active:
         tell_given_up(found.shed)
     elif found.truncated:
-        say(f"there are more paths than --budget-paths {budget.paths:,}: some were not looked at")
+        say(f"there are more paths than --budget-paths {of.budget.paths:,}: some were not looked at")
 
 
 def _no_topic(graph: KnowledgeGraph, topic: str, labels: Sequence[str]) -> str:

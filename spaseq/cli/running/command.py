@@ -10,12 +10,14 @@ import typer
 
 from spaseq.bounds import Policy
 from spaseq.cli.arguments import RunEngine, duration, limits
-from spaseq.cli.console import reporting, warn
+from spaseq.cli.console import reporting
 from spaseq.cli.options import (
     Catalog,
     CommitOption,
+    DeadLetters,
     Graphs,
     LatencyOption,
+    Lateness,
     LimitOptions,
     MemoryOption,
     OutputPlace,
@@ -24,8 +26,48 @@ from spaseq.cli.options import (
     Shapes,
     Streams,
 )
-from spaseq.cli.queries import inputs, read_all
+from spaseq.cli.queries import inputs, read_warned
 from spaseq.results import Format
+
+_Format = Annotated[
+    Format | None,
+    typer.Option("-f", "--format", help="How results are written: a table, to a URL as ndjson."),
+]
+_Idle = Annotated[
+    timedelta | None,
+    typer.Option(
+        metavar="DURATION",
+        parser=duration,
+        help="A stream silent for so long no longer holds the others back.",
+    ),
+]
+_WallClock = Annotated[
+    bool,
+    typer.Option("--wall-clock", help="With --idle: the time of silent streams goes on with the clock."),
+]
+_Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad or late event.")]
+_Engine = Annotated[RunEngine, typer.Option("--engine", help="What runs the query.")]
+_Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="With --engine spark: read bit by bit, and go on from here when started again.",
+    ),
+]
+_Follow = Annotated[
+    bool, typer.Option("--follow", help="With --checkpoint: wait for new files, and do not end.")
+]
+_Matcher = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
+]
+_State = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep there how far it is, and go on from there when started again."),
+]
+_NoWhy = Annotated[
+    bool, typer.Option("--no-why", help="Where there is no match, do not look for the reason.")
+]
 
 
 def run(
@@ -33,62 +75,25 @@ def run(
     streams: Streams = None,
     kb: Graphs = None,
     catalog: Catalog = None,
-    format_: Annotated[
-        Format | None,
-        typer.Option("-f", "--format", help="How results are written: a table, to a URL as ndjson."),
-    ] = None,
+    format_: _Format = None,
     out: OutputPlace = None,
-    lateness: Annotated[
-        timedelta,
-        typer.Option(metavar="DURATION", parser=duration, help="How late an event may come and still count."),
-    ] = "0s",  # type: ignore[assignment]  # typer parses it as if it was given
-    idle: Annotated[
-        timedelta | None,
-        typer.Option(
-            metavar="DURATION",
-            parser=duration,
-            help="A stream silent for so long no longer holds the others back.",
-        ),
-    ] = None,
-    wall_clock: Annotated[
-        bool,
-        typer.Option("--wall-clock", help="With --idle: the time of silent streams goes on with the clock."),
-    ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or late event.")] = False,
-    dead_letters: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Append bad and late events here, one JSON object a line."),
-    ] = None,
+    lateness: Lateness = "0s",  # type: ignore[assignment]  # typer parses it as if it was given
+    idle: _Idle = None,
+    wall_clock: _WallClock = False,
+    strict: _Strict = False,
+    dead_letters: DeadLetters = None,
     shapes: Shapes = None,
-    engine: Annotated[RunEngine, typer.Option("--engine", help="What runs the query.")] = RunEngine.LOCAL,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="With --engine spark: read bit by bit, and go on from here when started again.",
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="With --checkpoint: wait for new files, and do not end.")
-    ] = False,
-    matcher: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="What finds the matches, instead of what explain says."),
-    ] = None,
+    engine: _Engine = RunEngine.LOCAL,
+    checkpoint: _Checkpoint = None,
+    follow: _Follow = False,
+    matcher: _Matcher = None,
     limit: LimitOptions = None,
     latency: LatencyOption = None,
     memory: MemoryOption = None,
     policy: PolicyOption = Policy.SHARP,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Keep there how far it is, and go on from there when started again."
-        ),
-    ] = None,
+    state: _State = None,
     commit_every: CommitOption = "1s",
-    no_why: Annotated[
-        bool, typer.Option("--no-why", help="Where there is no match, do not look for the reason.")
-    ] = False,
+    no_why: _NoWhy = False,
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
@@ -138,9 +143,7 @@ def run(
     line is wrong, 143 after SIGTERM.
     """
     with reporting():
-        queries = read_all(query, limits(limit or ()))
-        for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
-            warn(warning)
+        queries = read_warned(query, limits(limit or ()))
         # Imported here: it loads the engine.
         from spaseq.cli.running.execution import RunRequest, execute
 

@@ -15,7 +15,7 @@ from typing import IO, Final
 from spaseq.cli.arguments import UsageError
 from spaseq.errors import FormatError
 from spaseq.results import Format, ResultWriter
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 
 #: A mark; the micro-batch, how many of its rows and of all matches are written, and the sizes of the output
 #: and of the file of dead letters. The paths of these two follow, separated by a 0.

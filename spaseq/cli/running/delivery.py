@@ -16,8 +16,7 @@ from spaseq.cli.running.report import Report
 from spaseq.errors import SpaseqError
 from spaseq.interrupts import Terminated
 from spaseq.results import ResultWriter
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.batch import Match, MatchBatch
 
 #: The exit status after SIGTERM, by the shells' convention.
 TERMINATED: Final = 128 + signal.SIGTERM

@@ -25,7 +25,7 @@ from spaseq.cli.running.outputs import (
     url_outputs,
 )
 from spaseq.cli.running.report import Report
-from spaseq.cli.running.state import Kept, check_state
+from spaseq.cli.running.state import KeptOutputs, check_state
 from spaseq.connect import LiveSource, is_url
 from spaseq.engine import Engine, Source
 from spaseq.engine.running import run_all
@@ -33,7 +33,7 @@ from spaseq.errors import FormatError
 from spaseq.language.syntax import Query
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results import Format, check_format, writer
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def _run_here(asked: RunRequest, report: Report) -> None:
         state=asked.state,
         commit_every=None,
     )
-    kept = None if asked.state is None else Kept(engine, asked.queries, asked.commit_every, report)
+    kept = None if asked.state is None else KeptOutputs(engine, asked.queries, asked.commit_every, report)
     interrupts = Interrupts()
     matches = run_all(
         engine,

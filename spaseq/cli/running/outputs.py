@@ -11,7 +11,7 @@ from typing import IO, Final
 from spaseq.cli.arguments import UsageError
 from spaseq.cli.console import standard_output
 from spaseq.cli.running.cursor import Cursor
-from spaseq.cli.running.state import Kept
+from spaseq.cli.running.state import KeptOutputs
 from spaseq.connect import hide
 from spaseq.errors import FormatError, SourceError
 from spaseq.language.syntax import Query
@@ -50,7 +50,7 @@ def check_outputs(path: Path | None, form: Format, queries: Mapping[str, Query])
 
 @contextmanager
 def outputs(
-    path: Path | None, form: Format, queries: Mapping[str, Query], kept: Kept | None = None
+    path: Path | None, form: Format, queries: Mapping[str, Query], kept: KeptOutputs | None = None
 ) -> Iterator[Outputs]:
     """Yield the writers of several queries, to ``path`` or standard output.
 
@@ -89,7 +89,7 @@ def check_records(form: Format, queries: Mapping[str, Query]) -> None:
 
 @contextmanager
 def url_outputs(
-    url: str, form: Format, queries: Mapping[str, Query], kept: Kept | None = None
+    url: str, form: Format, queries: Mapping[str, Query], kept: KeptOutputs | None = None
 ) -> Iterator[Outputs]:
     """Yield the writers that send matches to the URL of ``-o``. Raises UsageError for an error in the URL."""
     # Imported here: most runs write to a file.
@@ -124,7 +124,7 @@ def filled(path: Path, query: str) -> Path:
 
 
 @contextmanager
-def output(path: Path | None, cursor: Cursor | Kept | None = None) -> Iterator[IO[bytes]]:
+def output(path: Path | None, cursor: Cursor | KeptOutputs | None = None) -> Iterator[IO[bytes]]:
     """Yield the file of ``-o``, or standard output; with a ``cursor`` a file is continued."""
     if path is None:
         yield standard_output()

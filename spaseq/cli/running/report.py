@@ -13,8 +13,7 @@ from spaseq.engine import Handle, Progress
 from spaseq.engine.rejects import DeadLetterFile
 from spaseq.errors import FormatError, SpaseqError
 from spaseq.results import ResultWriter
-from spaseq.results.batch import MatchBatch
-from spaseq.results.match import Match
+from spaseq.results.batch import Match, MatchBatch
 from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent
 from spaseq.why.diagnosis import plural

@@ -30,7 +30,7 @@ from spaseq.events import Clock
 from spaseq.language.syntax import Query
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.shapes import NOT_CONFORMING
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.spark.queries import Prepared, answers_of, in_files, planned
 from spaseq.spark.sessions import session, without_noise
 from spaseq.spark.sinks._lines import LATE, MATCH, SHED, letter_of_line, match_of

@@ -52,7 +52,7 @@ def _check_file(state: Path, out: Path, form: Format) -> None:
         raise UsageError(f"--state {state} is the output, too: name two files")
 
 
-class Kept:
+class KeptOutputs:
     """The outputs of a run with a state: files, truncated to their length at the last commit, or a URL."""
 
     def __init__(

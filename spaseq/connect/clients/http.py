@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from spaseq.connect.address import Address
 from spaseq.connect.again import Place, same
-from spaseq.connect.clients._extra import required
-from spaseq.connect.clients._tls import context
+from spaseq.connect.clients._extra import context, required
 from spaseq.connect.clients.sse import Parser, TooLongError
 from spaseq.connect.clients.websocket import advice, authorization, refuse_certificate
 from spaseq.connect.messages import Message, now

@@ -25,8 +25,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, serialize
 
 from spaseq.connect.address import SCHEMES, Address
 from spaseq.connect.again import Place, same
-from spaseq.connect.clients._extra import required
-from spaseq.connect.clients._tls import context
+from spaseq.connect.clients._extra import context, required
 from spaseq.connect.clients.http import Body
 from spaseq.connect.clients.tree import PAGES, Page, parse_page
 from spaseq.connect.live import CONNECT, ENOUGH_BYTES

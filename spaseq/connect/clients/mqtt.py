@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 
 from spaseq.connect.address import Address
 from spaseq.connect.again import Place
-from spaseq.connect.clients._extra import required
-from spaseq.connect.clients._tls import context
+from spaseq.connect.clients._extra import context, required
 from spaseq.connect.live import RETRY
 from spaseq.connect.messages import Message, now
 from spaseq.connect.reconnect import DisconnectedError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from spaseq.connect.address import Address
 from spaseq.connect.again import Place
-from spaseq.connect.clients._extra import required
-from spaseq.connect.clients._tls import context
+from spaseq.connect.clients._extra import context, required
 from spaseq.connect.live import ENOUGH_BYTES
 from spaseq.connect.messages import Message, now
 from spaseq.connect.reconnect import DisconnectedError, retry_after

@@ -215,7 +215,7 @@ class Subscription:
         assert query_set is not None
         self._matches += len(found)
         self._rows += found.solution_count()
-        return MatchBatch(query_set.reader, self.query, found, query_set.clock)
+        return MatchBatch(query_set.reader.view, self.query, found, query_set.clock)
 
     def answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         """Yield the answers of its row's matches; if they need not stay unenumerated, also of those left to

@@ -10,7 +10,7 @@ from typing import Final
 from spaseq.language import syntax as s
 from spaseq.language.checking.findings import Findings
 from spaseq.language.checking.sequences import inside
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.scope import conjuncts, gpm_variables, mentioned, references
 from spaseq.language.syntax.printing import print_sequence
 
@@ -24,7 +24,7 @@ def advise(query: s.Query) -> tuple[str, ...]:
 
     Advice is weaker than the warnings of ``check``, which ``prepare`` raises, too.
     """
-    findings = Findings(Source(query.text, query.filename))
+    findings = Findings(QueryText(query.text, query.filename))
     if query.skip is not None:
         for loop, following in _runs_over(query.sequence):
             shown, end = print_sequence(loop), print_sequence(following)

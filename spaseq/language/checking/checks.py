@@ -11,7 +11,7 @@ from spaseq.language.checking.rules import check_rules
 from spaseq.language.checking.sequences import check_sequence
 from spaseq.language.checking.variables import VariableChecks
 from spaseq.language.reading.hints import nearest
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 
 
 def check(query: s.Query) -> tuple[str, ...]:
@@ -20,7 +20,7 @@ def check(query: s.Query) -> tuple[str, ...]:
     Raises QueryMeaningError for the first reason why it has no meaning, and QuerySyntaxError where it breaks
     a rule of SPARQL's syntax that the grammar cannot express.
     """
-    source = Source(query.text, query.filename)
+    source = QueryText(query.text, query.filename)
     findings = Findings(source)
     try:
         _declarations(query, findings)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from spaseq.errors import QueryMeaningError
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.syntax import Span
 
 
 class Findings:
     """Makes errors and collects warnings, each with its place in the text."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: QueryText) -> None:
         self._source = source
         self._warnings: list[str] = []
 

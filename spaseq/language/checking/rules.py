@@ -14,11 +14,11 @@ from pyoxigraph import BlankNode
 from spaseq.errors import QueryMeaningError, QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.functions import wrong_call
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.scope import gpm_variables, operands, plain_variables, variables, walk
 
 
-def check_rules(query: s.Query, source: Source) -> None:
+def check_rules(query: s.Query, source: QueryText) -> None:
     """Raise QuerySyntaxError at the first place where the query breaks a rule.
 
     Raises QueryMeaningError where it calls an unknown function.
@@ -35,13 +35,13 @@ def check_rules(query: s.Query, source: Source) -> None:
         rules.modifiers(query.modifiers, in_scope)
 
 
-def check_group_rules(group: s.Group, source: Source) -> None:
+def check_group_rules(group: s.Group, source: QueryText) -> None:
     """Check a group by plain SPARQL's rules: an unknown function is an error only when it is called."""
     _Rules(source, functions=False).group(group)
 
 
 class _Rules:
-    def __init__(self, source: Source, functions: bool) -> None:
+    def __init__(self, source: QueryText, functions: bool) -> None:
         self._source = source
         self._functions = functions
         self._basic_patterns: dict[str, s.Triples] = {}  # by the blank node labels in them
@@ -74,7 +74,7 @@ class _Rules:
             case s.Union(branches):
                 for branch in branches:
                     self.group(branch)
-            case s.Optional(inner) | s.Minus(inner) | s.Graph(_, inner) | s.Service(_, inner):
+            case s.Optional(inner) | s.Minus(inner) | s.Graph(_, inner) | s.ServicePattern(_, inner):
                 self.group(inner)
             case s.Bind(expression):
                 self.expression(expression)

@@ -234,7 +234,7 @@ class VariableChecks:
                     self._pattern(element, inside, gpm)
             case s.Optional(inner) | s.Minus(inner) | s.Graph(_, inner):
                 self._pattern(inner, names | variables(inner), gpm)
-            case s.Service():
+            case s.ServicePattern():
                 hint = "a query reads its streams and its background graphs, nothing else"
                 raise self._findings.error("SERVICE would reach the network", pattern.span, hint)
             case s.SubSelect():

@@ -15,7 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from spaseq.errors import QuerySyntaxError
 from spaseq.language.reading.habits import FOLLOWS, habit
 from spaseq.language.reading.hints import nearest
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 
 _TERM: Final = {"VAR", "IRIREF", "PNAME", "STRING", "INTEGER", "DECIMAL", "DOUBLE", "SIGNED", "BOOLEAN"}
 _OBJECT: Final = _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
@@ -77,7 +77,7 @@ _FOUND: Final = re.compile(r"[?$@]?\w[\w-]*|<[^\s<>]*>|\"[^\"\n]*\"?|'[^'\n]*'?|
 _MOST_EXPECTED: Final = 6
 
 
-def diagnose(lark: Lark, source: Source, start: str) -> QuerySyntaxError:
+def diagnose(lark: Lark, source: QueryText, start: str) -> QuerySyntaxError:
     """Return the error for a text that ``lark`` has rejected."""
     tokens, failure = _read(lark, source.expanded, start)
     accepted = _accepted(lark, tokens, start)
@@ -113,7 +113,7 @@ def _accepted(lark: Lark, tokens: Iterable[Token], start: str) -> set[str]:
 # --- the three kinds of failure
 
 
-def _at_the_end(source: Source, tokens: list[Token], accepted: set[str]) -> QuerySyntaxError:
+def _at_the_end(source: QueryText, tokens: list[Token], accepted: set[str]) -> QuerySyntaxError:
     open_brackets: list[Token] = []
     for token in tokens:
         if token in _BRACKETS:
@@ -129,7 +129,7 @@ def _at_the_end(source: Source, tokens: list[Token], accepted: set[str]) -> Quer
     return source.error(QuerySyntaxError, message, len(source.text.rstrip()), hint)
 
 
-def _broken_token(source: Source, failure: int, accepted: set[str]) -> QuerySyntaxError | None:
+def _broken_token(source: QueryText, failure: int, accepted: set[str]) -> QuerySyntaxError | None:
     """Return the error for a string or an IRI that begins correctly and is not well-formed."""
     text = source.expanded
     if text[failure] in "\"'" and "STRING" in accepted:
@@ -157,7 +157,7 @@ def _broken_token(source: Source, failure: int, accepted: set[str]) -> QuerySynt
 
 
 def _unexpected(
-    lark: Lark, source: Source, failure: int, accepted: set[str], tokens: list[Token]
+    lark: Lark, source: QueryText, failure: int, accepted: set[str], tokens: list[Token]
 ) -> QuerySyntaxError:
     text = source.expanded
     match = _FOUND.match(text, failure)

@@ -21,7 +21,7 @@ from spaseq.language.derivation import Extent
 from spaseq.language.functions import own_function
 from spaseq.language.reading import shared
 from spaseq.language.reading.hints import undeclared_prefix
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.terms.iris import resolve
 from spaseq.terms.values import XSD
 
@@ -52,24 +52,27 @@ class ExpressionBuilder:
     """Builds expressions and their parts."""
 
     def __init__(
-        self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
+        self, source: QueryText, prefixes: Mapping[str, str] | None = None, base: str | None = None
     ) -> None:
-        self._source = source
-        self._prefixes: dict[str, str] = dict(prefixes or {})
+        self.source = source
+        self.prefixes: dict[str, str] = dict(prefixes or {})
         self._base = base
 
     # --- places and errors
 
-    def _span(self, place: Extent) -> s.Span:
-        return self._source.span(place.start_pos, place.end_pos)
+    def span(self, place: Extent) -> s.Span:
+        """Return where a rule's text stands."""
+        return self.source.span(place.start_pos, place.end_pos)
 
-    def _error(self, message: str, start: int, hint: str | None = None) -> QuerySyntaxError:
-        return self._source.error(QuerySyntaxError, message, self._source.origin(start), hint)
+    def error(self, message: str, start: int, hint: str | None = None) -> QuerySyntaxError:
+        """Return an error that points at an offset in the expanded text."""
+        return self.source.error(QuerySyntaxError, message, self.source.origin(start), hint)
 
-    def _integer(self, token: Token) -> int:
+    def integer(self, token: Token) -> int:
+        """Return a number. Raises QuerySyntaxError for one beyond 64 bits."""
         number = int(token) if len(token.lstrip("0")) < _DIGITS else MOST + 1
         if number > MOST:
-            raise self._error(f"{token} is beyond 64 bits", token.start_pos or 0, f"the most is {MOST}")
+            raise self.error(f"{token} is beyond 64 bits", token.start_pos or 0, f"the most is {MOST}")
         return number
 
     # --- prologue and names
@@ -79,7 +82,7 @@ class ExpressionBuilder:
 
     def prefix(self, _place: Extent, children: list[Token]) -> None:
         name, iri = children
-        self._prefixes[name[:-1]] = self._resolve(iri)
+        self.prefixes[name[:-1]] = self._resolve(iri)
 
     def prologue(self, _place: Extent, _children: list[None]) -> None:
         """Do nothing: ``_prefixes`` and ``_base`` hold the prologue, which precedes all its uses."""
@@ -92,33 +95,34 @@ class ExpressionBuilder:
             return shared.named_node(iri).value
         except ValueError as problem:
             if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", iri):
-                raise self._error(f"<{iri}> is not an IRI: {problem}", start) from None
+                raise self.error(f"<{iri}> is not an IRI: {problem}", start) from None
         if self._base is None:
             hint = "write the whole IRI, or say BASE <…> before the query"
-            raise self._error(f"<{iri}> is relative, and the query has no BASE", start, hint)
+            raise self.error(f"<{iri}> is relative, and the query has no BASE", start, hint)
         try:
             return resolve(self._base, iri).value
         except ValueError as problem:
-            raise self._error(f"<{iri}> is not an IRI reference: {problem}", start) from None
+            raise self.error(f"<{iri}> is not an IRI reference: {problem}", start) from None
 
     def iri(self, _place: Extent, children: list[Token]) -> NamedNode:
         (token,) = children
         if token.type == "IRIREF":
             return shared.named_node(self._resolve(token))
         name, local = token.split(":", 1)
-        if name not in self._prefixes:
-            hint = undeclared_prefix(name, self._prefixes)
-            raise self._error(f"the prefix '{name}:' is not declared", _start(token), hint)
+        if name not in self.prefixes:
+            hint = undeclared_prefix(name, self.prefixes)
+            raise self.error(f"the prefix '{name}:' is not declared", _start(token), hint)
         return shared.named_node(
-            self._absolute(self._prefixes[name] + re.sub(r"\\(.)", r"\1", local), _start(token))
+            self._absolute(self.prefixes[name] + re.sub(r"\\(.)", r"\1", local), _start(token))
         )
 
     def var(self, _place: Extent, children: list[Token]) -> s.Var:
-        return self._var(children[0])
+        return self.variable(children[0])
 
-    def _var(self, token: Token) -> s.Var:
+    def variable(self, token: Token) -> s.Var:
+        """Return the variable of a token."""
         start = _start(token)
-        return shared.variable(token[1:], self._source.span(start, start + len(token)))
+        return shared.variable(token[1:], self.source.span(start, start + len(token)))
 
     # --- literals
 
@@ -136,7 +140,7 @@ class ExpressionBuilder:
         try:
             return Literal(value, language=tags[0][1:])
         except ValueError as problem:
-            raise self._error(f"{tags[0]} is not a language tag: {problem}", _start(tags[0])) from None
+            raise self.error(f"{tags[0]} is not a language tag: {problem}", _start(tags[0])) from None
 
     def typed_literal(self, _place: Extent, children: list[Any]) -> Literal:
         value, datatype = children
@@ -155,41 +159,41 @@ class ExpressionBuilder:
     # --- expressions
 
     def expression_variable(self, _place: Extent, children: list[Token]) -> s.Var:
-        return self._var(children[0])
+        return self.variable(children[0])
 
     def constant(self, place: Extent, children: list[NamedNode | Literal]) -> s.Expression:
-        return shared.constant(children[0], self._span(place))
+        return shared.constant(children[0], self.span(place))
 
     def binary(self, place: Extent, children: list[Any]) -> s.Expression:
         left, operator, right = children
-        return s.Binary(shared.name(operator), left, right, span=self._span(place))
+        return s.Binary(shared.name(operator), left, right, span=self.span(place))
 
     def unary(self, place: Extent, children: list[Any]) -> s.Expression:
         operator, operand = children
-        return s.Unary(str(operator), operand, span=self._span(place))
+        return s.Unary(str(operator), operand, span=self.span(place))
 
     def signed_sum(self, place: Extent, children: list[s.Expression]) -> s.Expression:
         """Build ``?x -1 * 2`` as ``?x - 1 * 2``: SPARQL reads the sign as part of the number."""
         left, product = children
         sign, unsigned = _take_sign(product)
-        return s.Binary(sign, left, unsigned, span=self._span(place))
+        return s.Binary(sign, left, unsigned, span=self.span(place))
 
     def expression_list(self, _place: Extent, children: list[s.Expression | None]) -> list[s.Expression]:
         return [child for child in children if child is not None]
 
     def is_in(self, place: Extent, children: list[Any]) -> s.Expression:
         operand, items = children
-        return s.In(operand, tuple(items), negated=False, span=self._span(place))
+        return s.In(operand, tuple(items), negated=False, span=self.span(place))
 
     def is_not_in(self, place: Extent, children: list[Any]) -> s.Expression:
         operand, items = children
-        return s.In(operand, tuple(items), negated=True, span=self._span(place))
+        return s.In(operand, tuple(items), negated=True, span=self.span(place))
 
     def function_call(self, place: Extent, children: list[Any]) -> s.Expression:
         function, *rest = children
         distinct = bool(rest) and isinstance(rest[0], Token)
         own = own_function(function.value)
-        return s.FunctionCall(function, tuple(rest[distinct:]), distinct, own, span=self._span(place))
+        return s.FunctionCall(function, tuple(rest[distinct:]), distinct, own, span=self.span(place))
 
     def builtin(self, place: Extent, children: list[Any]) -> s.Expression:
         written, arguments = children
@@ -197,13 +201,13 @@ class ExpressionBuilder:
         least, most = _ARITIES.get(name, (1, 1))
         if len(arguments) < least or (most is not None and len(arguments) > most):
             wanted = _arity_text(least, most)
-            raise self._error(f"{name} takes {wanted}, not {len(arguments)}", place.start_pos)
+            raise self.error(f"{name} takes {wanted}, not {len(arguments)}", place.start_pos)
         if name == "BOUND" and not isinstance(arguments[0], s.Var):
-            raise self._error("BOUND takes a variable, nothing else", place.start_pos)
+            raise self.error("BOUND takes a variable, nothing else", place.start_pos)
         name = _SYNONYMS.get(name, name)
         if name == "IRI" and self._base is not None:
-            return self._iri_of(arguments[0], self._base, self._span(place))
-        return s.Call(name, tuple(arguments), span=self._span(place))
+            return self._iri_of(arguments[0], self._base, self.span(place))
+        return s.Call(name, tuple(arguments), span=self.span(place))
 
     def _iri_of(self, argument: s.Expression, base: str, span: s.Span) -> s.Expression:
         """Resolve ``IRI(x)`` against BASE: for a constant, return the IRI itself."""
@@ -223,36 +227,36 @@ class ExpressionBuilder:
         if offset and offset[0] is not None:
             if name.upper() not in ("FIRST", "LAST"):
                 hint = "FIRST(?v, 2) and LAST(?v, 2) count 2 further in"
-                raise self._error(f"{name.upper()} takes no number", _start(offset[0]), hint)
-            further = self._integer(offset[0])
-        span = self._span(place)
+                raise self.error(f"{name.upper()} takes no number", _start(offset[0]), hint)
+            further = self.integer(offset[0])
+        span = self.span(place)
         return s.Aggregate(name.upper(), counted, distinct is not None, offset=further, span=span)
 
     def group_concat(self, place: Extent, children: list[Any]) -> s.Expression:
         name, distinct, argument, separator = children
-        return s.Aggregate(name.upper(), argument, distinct is not None, separator, span=self._span(place))
+        return s.Aggregate(name.upper(), argument, distinct is not None, separator, span=self.span(place))
 
     def prev(self, place: Extent, children: list[Any]) -> s.Expression:
         variable, back = children
-        offset = 1 if back is None else self._integer(back)
+        offset = 1 if back is None else self.integer(back)
         if not offset:
             hint = f"{variable} itself is the value of this iteration"
-            raise self._error("PREV looks back: at least 1", _start(back), hint)
-        return s.Prev(self._var(variable), offset, span=self._span(place))
+            raise self.error("PREV looks back: at least 1", _start(back), hint)
+        return s.Prev(self.variable(variable), offset, span=self.span(place))
 
     def prev_aggregate(self, place: Extent, children: list[Any]) -> s.Expression:
         aggregate, back = children
         if back is not None:
             hint = f"PREV({aggregate.name}(…)) is over all iterations before this one"
-            raise self._error("PREV of an aggregate takes no number", _start(back), hint)
-        before: s.Aggregate = replace(aggregate, before=True, span=self._span(place))
+            raise self.error("PREV of an aggregate takes no number", _start(back), hint)
+        before: s.Aggregate = replace(aggregate, before=True, span=self.span(place))
         return before
 
     def exists(self, place: Extent, children: list[s.Group]) -> s.Expression:
-        return s.Exists(children[0], negated=False, span=self._span(place))
+        return s.Exists(children[0], negated=False, span=self.span(place))
 
     def not_exists(self, place: Extent, children: list[s.Group]) -> s.Expression:
-        return s.Exists(children[0], negated=True, span=self._span(place))
+        return s.Exists(children[0], negated=True, span=self.span(place))
 
 
 def _start(token: Token | str) -> int:

@@ -18,7 +18,8 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language import syntax as s
 from spaseq.language.derivation import Derivation
 from spaseq.language.reading.builder import QueryBuilder
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.patterns import PatternBuilder
+from spaseq.language.reading.source import QueryText
 
 _Start = Literal["query", "bare_group"]
 
@@ -55,7 +56,7 @@ def parse(
     >>> query.window.size, query.sequence.element
     (5, Ref(name='A'))
     """
-    query: s.Query = _build(Source(text.removeprefix("\ufeff"), filename), "query", prefixes, base)
+    query: s.Query = _build(QueryText(text.removeprefix("\ufeff"), filename), "query", prefixes, base)
     return query
 
 
@@ -65,16 +66,17 @@ def parse_group(text: str, filename: str = "<pattern>") -> s.Group:
     >>> parse_group("{ ?s ?p ?o }").elements[0].patterns
     (TriplePattern(subject=Var(name='s'), predicate=Var(name='p'), object=Var(name='o')),)
     """
-    group: s.Group = _build(Source(text, filename), "bare_group")
+    group: s.Group = _build(QueryText(text, filename), "bare_group")
     return group
 
 
 def _build(
-    source: Source, start: _Start, prefixes: Mapping[str, str] | None = None, base: str | None = None
+    source: QueryText, start: _Start, prefixes: Mapping[str, str] | None = None, base: str | None = None
 ) -> Any:
     check_nesting(source)
     try:
-        built = _derivation().build(QueryBuilder(source, prefixes, base), source, start)
+        patterns = PatternBuilder(source, prefixes, base)
+        built = _derivation().build((QueryBuilder(patterns), patterns), source, start)
     except RecursionError:
         pass
     else:
@@ -83,7 +85,7 @@ def _build(
     raise source.error(QuerySyntaxError, _TOO_DEEP, 0)
 
 
-def check_nesting(source: Source) -> None:
+def check_nesting(source: QueryText) -> None:
     """Raise QuerySyntaxError, with its place, for a bracket within more than ``_DEPTH`` others."""
     text = source.expanded
     if sum(map(text.count, "([{")) <= _DEPTH:
@@ -131,7 +133,7 @@ def _derivation() -> Derivation:
         start=["query", "bare_group"],
         cache=_cache_file() or False,
     )
-    return Derivation(lark, QueryBuilder)
+    return Derivation(lark, QueryBuilder, PatternBuilder)
 
 
 def _cache_file() -> str | None:

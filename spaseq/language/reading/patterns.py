@@ -18,7 +18,7 @@ from spaseq.language import syntax as s
 from spaseq.language.derivation import Extent
 from spaseq.language.reading import shared
 from spaseq.language.reading.expressions import ExpressionBuilder
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF, RDF_TYPE
 
@@ -58,7 +58,7 @@ class PatternBuilder(ExpressionBuilder):
     """Builds graph patterns."""
 
     def __init__(
-        self, source: Source, prefixes: Mapping[str, str] | None = None, base: str | None = None
+        self, source: QueryText, prefixes: Mapping[str, str] | None = None, base: str | None = None
     ) -> None:
         super().__init__(source, prefixes, base)
         self._written_labels = set(re.findall(r"_:([\w.·-]+)", source.expanded))
@@ -93,7 +93,7 @@ class PatternBuilder(ExpressionBuilder):
         rests: list[BlankNode | NamedNode] = [*cells[1:], RDF_NIL]
         triples: list[s.TriplePattern] = []
         for cell, rest, node in zip(cells, rests, children, strict=True):
-            span = self._source.span(node.start, node.end)
+            span = self.source.span(node.start, node.end)
             triples.append(s.TriplePattern(cell, RDF_FIRST, node.term, span=span))
             triples += node.triples
             triples.append(s.TriplePattern(cell, RDF_REST, rest, span=span))
@@ -115,7 +115,7 @@ class PatternBuilder(ExpressionBuilder):
     def _triples(self, subject: _Node, properties: Iterable[_Property]) -> list[s.TriplePattern]:
         triples: list[s.TriplePattern] = []
         for item in properties:
-            span = self._source.span(item.start, item.object.end)
+            span = self.source.span(item.start, item.object.end)
             triples.append(s.TriplePattern(subject.term, item.verb, item.object.term, span=span))
             triples += item.object.triples
         return triples
@@ -125,13 +125,13 @@ class PatternBuilder(ExpressionBuilder):
         subject = self._node(written, place)
         triples = self._triples(subject, properties or ())
         if triples and triples[0].span is not None:
-            whole = self._source.span(place.start_pos, place.end_pos)
+            whole = self.source.span(place.start_pos, place.end_pos)
             said = shared.span(whole.start, triples[0].span.end, whole.line, whole.column)
             triples[0] = replace(triples[0], span=said)
         return [*subject.triples, *triples]
 
     def triples(self, place: Extent, children: list[list[s.TriplePattern]]) -> s.Triples:
-        return s.Triples(tuple(t for triples in children for t in triples), span=self._span(place))
+        return s.Triples(tuple(t for triples in children for t in triples), span=self.span(place))
 
     # --- paths
 
@@ -164,47 +164,47 @@ class PatternBuilder(ExpressionBuilder):
 
     def group(self, place: Extent, children: list[s.Pattern | None]) -> s.Group:
         written = [child for child in children if child is not None]
-        return s.Group(tuple(_join_triples(written)), span=self._span(place))
+        return s.Group(tuple(_join_triples(written)), span=self.span(place))
 
     def union(self, place: Extent, children: list[s.Group]) -> s.Pattern:
-        return children[0] if len(children) == 1 else s.Union(tuple(children), span=self._span(place))
+        return children[0] if len(children) == 1 else s.Union(tuple(children), span=self.span(place))
 
     def optional(self, place: Extent, children: list[s.Group]) -> s.Pattern:
-        return s.Optional(children[0], span=self._span(place))
+        return s.Optional(children[0], span=self.span(place))
 
     def minus(self, place: Extent, children: list[s.Group]) -> s.Pattern:
-        return s.Minus(children[0], span=self._span(place))
+        return s.Minus(children[0], span=self.span(place))
 
     def graph(self, place: Extent, children: list[Any]) -> s.Pattern:
         name, pattern = children
-        return s.Graph(name, pattern, span=self._span(place))
+        return s.Graph(name, pattern, span=self.span(place))
 
     def service(self, place: Extent, children: list[Any]) -> s.Pattern:
         silent, name, pattern = children
-        return s.Service(name, pattern, silent is not None, span=self._span(place))
+        return s.ServicePattern(name, pattern, silent is not None, span=self.span(place))
 
     def filter(self, place: Extent, children: list[s.Expression]) -> s.Filter:
-        return s.Filter(children[0], span=self._span(place))
+        return s.Filter(children[0], span=self.span(place))
 
     def bind(self, place: Extent, children: list[Any]) -> s.Pattern:
         expression, variable = children
-        return s.Bind(expression, self._var(variable), span=self._span(place))
+        return s.Bind(expression, self.variable(variable), span=self.span(place))
 
     def undef(self, _place: Extent, _children: list[Token]) -> None:
         """Return None, which is UNDEF in a row."""
 
     def single_values(self, _place: Extent, children: list[Any]) -> tuple[list[s.Var], list[_Row]]:
         variable, *terms = children
-        var = self._var(variable)
+        var = self.variable(variable)
         if var.span is None:
             raise TypeError(var)
         return [var], [_Row((term,), var.span) for term in terms]
 
     def value_row(self, place: Extent, children: list[Any]) -> _Row:
-        return _Row(tuple(children), self._span(place))
+        return _Row(tuple(children), self.span(place))
 
     def row_values(self, _place: Extent, children: list[Any]) -> tuple[list[s.Var], list[_Row]]:
-        columns = [self._var(child) for child in children if isinstance(child, Token)]
+        columns = [self.variable(child) for child in children if isinstance(child, Token)]
         return columns, [child for child in children if isinstance(child, _Row)]
 
     def values(self, place: Extent, children: list[tuple[list[s.Var], list[_Row]]]) -> s.Values:
@@ -212,8 +212,8 @@ class PatternBuilder(ExpressionBuilder):
         for row in rows:
             if len(row.terms) != len(columns):
                 message = f"a row needs a value for each of {len(columns)} variables, not {len(row.terms)}"
-                raise self._source.error(QuerySyntaxError, message, row.span.start)
-        return s.Values(tuple(columns), tuple(row.terms for row in rows), span=self._span(place))
+                raise self.source.error(QuerySyntaxError, message, row.span.start)
+        return s.Values(tuple(columns), tuple(row.terms for row in rows), span=self.span(place))
 
 
 def _join_triples(elements: Sequence[s.Pattern]) -> list[s.Pattern]:

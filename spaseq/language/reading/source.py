@@ -16,12 +16,12 @@ E = TypeVar("E", bound=QueryError)
 _ESCAPE = re.compile(r"\\\\|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
-class Source:
+class QueryText:
     """A text, and the same with its codepoint escapes replaced (SPARQL 1.1, section 19.2).
 
     The parser reads ``expanded``; every offset that leaves this class is an offset into ``text``.
 
-    >>> source = Source(r"?\\u0061b", "<query>")
+    >>> source = QueryText(r"?\\u0061b", "<query>")
     >>> source.expanded, source.span(2, 3)
     ('?ab', Span(start=7, end=8, line=1, column=8))
     """

@@ -1,7 +1,7 @@
 """The syntax tree of a SPAseq query: frozen dataclasses, with places in the text. Open ``query.py`` first.
 
 Terms are pyoxigraph's: immutable, hashable, and printed as N-Triples by ``str``. A node that an error can
-point at is ``Placed``: it has a ``Span``, which comparison ignores. ``printing`` makes text of a tree.
+point at is ``SyntaxNode``: it has a ``Span``, which comparison ignores. ``printing`` makes text of a tree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from spaseq.language.syntax.clauses import (
     Window,
     WindowKind,
 )
-from spaseq.language.syntax.durations import UNITS, Duration
 from spaseq.language.syntax.patterns import (
     Aggregate,
     Binary,
@@ -44,7 +43,7 @@ from spaseq.language.syntax.patterns import (
     Prev,
     Projection,
     Select,
-    Service,
+    ServicePattern,
     SubSelect,
     TriplePattern,
     Triples,
@@ -65,14 +64,17 @@ from spaseq.language.syntax.sequences import (
     Sequence,
     Strategy,
 )
-from spaseq.language.syntax.span import Placed, Span
 from spaseq.language.syntax.terms import (
+    UNITS,
+    Duration,
     Path,
     PathAlternative,
     PathInverse,
     PathNegated,
     PathRepeat,
     PathSequence,
+    Span,
+    SyntaxNode,
     Var,
 )
 
@@ -114,7 +116,6 @@ __all__ = [
     "PathRepeat",
     "PathSequence",
     "Pattern",
-    "Placed",
     "Prev",
     "Projection",
     "Query",
@@ -125,13 +126,14 @@ __all__ = [
     "Select",
     "Seq",
     "Sequence",
-    "Service",
+    "ServicePattern",
     "Skip",
     "SkipMode",
     "Span",
     "Strategy",
     "StreamDeclaration",
     "SubSelect",
+    "SyntaxNode",
     "TriplePattern",
     "Triples",
     "Unary",

@@ -9,8 +9,7 @@ from fractions import Fraction
 from pyoxigraph import NamedNode
 
 from spaseq.language.syntax.patterns import Group, TriplePattern
-from spaseq.language.syntax.span import Placed
-from spaseq.language.syntax.terms import Var
+from spaseq.language.syntax.terms import SyntaxNode, Var
 
 
 class WindowKind(StrEnum):
@@ -21,7 +20,7 @@ class WindowKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Window(Placed):
+class Window(SyntaxNode):
     """``WITHIN size unit kind``; ``unit`` is a key of ``UNITS``. The size is exact, and whole for EVENTS."""
 
     size: int | Fraction
@@ -30,7 +29,7 @@ class Window(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamDeclaration(Placed):
+class StreamDeclaration(SyntaxNode):
     """``FROM STREAM name <iri>``"""
 
     name: str
@@ -38,7 +37,7 @@ class StreamDeclaration(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Gpm(Placed):
+class Gpm(SyntaxNode):
     """``DEFINE GPM name ON streams AT ?time AS ?graph { pattern }``"""
 
     name: str
@@ -56,7 +55,7 @@ class RegisterKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Register(Placed):
+class Register(SyntaxNode):
     """``REGISTER STREAM <iri> AS``"""
 
     kind: RegisterKind
@@ -64,12 +63,12 @@ class Register(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Placed):
+class Ask(SyntaxNode):
     """``ASK``"""
 
 
 @dataclass(frozen=True, slots=True)
-class Construct(Placed):
+class Construct(SyntaxNode):
     """``CONSTRUCT { template }``; blank nodes of the template are fresh per solution."""
 
     template: tuple[TriplePattern, ...]
@@ -101,7 +100,7 @@ class SkipMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Skip(Placed):
+class Skip(SyntaxNode):
     """``AFTER MATCH SKIP``; ``gpm`` is the name after ``TO FIRST`` and ``TO LAST``, None for the others."""
 
     mode: SkipMode

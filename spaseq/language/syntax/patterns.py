@@ -8,20 +8,19 @@ from typing import Any
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.language.syntax.span import Placed
-from spaseq.language.syntax.terms import Path, Var
+from spaseq.language.syntax.terms import Path, SyntaxNode, Var
 from spaseq.terms.dictionary import Term
 
 
 @dataclass(frozen=True, slots=True)
-class Constant(Placed):
+class Constant(SyntaxNode):
     """An IRI or a literal in an expression."""
 
     term: NamedNode | Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Unary(Placed):
+class Unary(SyntaxNode):
     """``!``, ``-`` or ``+`` before an expression."""
 
     operator: str
@@ -29,7 +28,7 @@ class Unary(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Binary(Placed):
+class Binary(SyntaxNode):
     """``|| && = != < > <= >= + - * /``; chains associate to the left."""
 
     operator: str
@@ -38,7 +37,7 @@ class Binary(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class In(Placed):
+class In(SyntaxNode):
     """``operand IN (items)``, or ``NOT IN``."""
 
     operand: Expression
@@ -47,7 +46,7 @@ class In(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Placed):
+class Call(SyntaxNode):
     """A built-in function by its upper-case name: ``BOUND``, ``IF``, ``STRLEN``, ``REGEX``…
 
     ``IRI`` has the query's BASE as a second argument, if there is one.
@@ -73,7 +72,7 @@ class OwnFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCall(Placed):
+class FunctionCall(SyntaxNode):
     """A function named by an IRI: casts such as ``xsd:integer(?x)``, extensions, user functions.
 
     ``own``: the user function that had the IRI when the query was parsed, or None.
@@ -86,7 +85,7 @@ class FunctionCall(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Exists(Placed):
+class Exists(SyntaxNode):
     """``EXISTS { }`` or ``NOT EXISTS { }``."""
 
     pattern: Group
@@ -94,7 +93,7 @@ class Exists(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate(Placed):
+class Aggregate(SyntaxNode):
     """``COUNT SUM AVG MIN MAX SAMPLE GROUP_CONCAT``, and SPAseq's ``FIRST LAST``.
 
     ``argument`` is None for ``COUNT(*)``. ``offset`` counts forward from the first value, or back from the
@@ -110,7 +109,7 @@ class Aggregate(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Prev(Placed):
+class Prev(SyntaxNode):
     """``PREV(?v, n)``: the value of a group variable in the n-th iteration before this one."""
 
     variable: Var
@@ -121,7 +120,7 @@ Expression = Var | Constant | Unary | Binary | In | Call | FunctionCall | Exists
 
 
 @dataclass(frozen=True, slots=True)
-class TriplePattern(Placed):
+class TriplePattern(SyntaxNode):
     """Subject, predicate (a term, variable or path), object. Collections and ``[]`` are spelt out."""
 
     subject: Term | Var
@@ -130,21 +129,21 @@ class TriplePattern(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Triples(Placed):
+class Triples(SyntaxNode):
     """Neighbouring triple patterns of a group: a basic graph pattern."""
 
     patterns: tuple[TriplePattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(Placed):
+class Filter(SyntaxNode):
     """``FILTER(condition)``"""
 
     condition: Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Bind(Placed):
+class Bind(SyntaxNode):
     """``BIND(expression AS ?variable)``"""
 
     expression: Expression
@@ -152,7 +151,7 @@ class Bind(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Values(Placed):
+class Values(SyntaxNode):
     """``VALUES (?a ?b) { (1 UNDEF) }``: None is UNDEF."""
 
     variables: tuple[Var, ...]
@@ -160,28 +159,28 @@ class Values(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Optional(Placed):
+class Optional(SyntaxNode):
     """``OPTIONAL { }``"""
 
     pattern: Group
 
 
 @dataclass(frozen=True, slots=True)
-class Union(Placed):
+class Union(SyntaxNode):
     """``{ } UNION { }``"""
 
     branches: tuple[Group, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Minus(Placed):
+class Minus(SyntaxNode):
     """``MINUS { }``"""
 
     pattern: Group
 
 
 @dataclass(frozen=True, slots=True)
-class Graph(Placed):
+class Graph(SyntaxNode):
     """``GRAPH name { }``: evaluated on the background knowledge base, not on the event."""
 
     name: NamedNode | Var
@@ -189,7 +188,7 @@ class Graph(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Service(Placed):
+class ServicePattern(SyntaxNode):
     """``SERVICE name { }``: parsed so that the static check can reject it with its place."""
 
     name: NamedNode | Var
@@ -206,7 +205,7 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Placed):
+class Select(SyntaxNode):
     """SELECT's own part. ``items`` is None for ``*``."""
 
     items: tuple[Projection, ...] | None
@@ -242,7 +241,7 @@ class Modifiers:
 
 
 @dataclass(frozen=True, slots=True)
-class SubSelect(Placed):
+class SubSelect(SyntaxNode):
     """A subquery, with its trailing VALUES block if it has one."""
 
     select: Select
@@ -252,7 +251,7 @@ class SubSelect(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Placed):
+class Group(SyntaxNode):
     """``{ … }``: its elements in the order written.
 
     A FILTER does not end a basic graph pattern (SPARQL 1.1, section 5.1.1): triples before and after a FILTER
@@ -262,4 +261,6 @@ class Group(Placed):
     elements: tuple[Pattern, ...]
 
 
-Pattern = Triples | Filter | Bind | Values | Optional | Union | Minus | Graph | Service | SubSelect | Group
+Pattern = (
+    Triples | Filter | Bind | Values | Optional | Union | Minus | Graph | ServicePattern | SubSelect | Group
+)

@@ -1,6 +1,6 @@
-"""Syntax tree → text. The text of a query parses to an equal query.
+"""Parts of a syntax tree → text; ``query`` prints a whole query.
 
-Each other function prints SPARQL with absolute IRIs, valid for a SPARQL engine except for SPAseq's extensions
+Each function prints SPARQL with absolute IRIs, valid for a SPARQL engine except for SPAseq's extensions
 (PREV, FIRST, LAST).
 """
 
@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.language.syntax.clauses import Ask, Construct, Consume, Emit, Gpm
-from spaseq.language.syntax.durations import decimal
+from spaseq.language.syntax.clauses import Ask, Construct, Gpm
 from spaseq.language.syntax.patterns import (
     Aggregate,
     Binary,
@@ -36,7 +35,7 @@ from spaseq.language.syntax.patterns import (
     Prev,
     Projection,
     Select,
-    Service,
+    ServicePattern,
     SubSelect,
     TriplePattern,
     Triples,
@@ -68,9 +67,6 @@ from spaseq.language.syntax.terms import (
 from spaseq.terms.dictionary import Term
 from spaseq.terms.values import RDF_TYPE, XSD
 
-if TYPE_CHECKING:
-    from spaseq.language.syntax.query import Query
-
 #: Lexical forms that need neither quotes nor a datatype.
 _PLAIN: Final = {
     NamedNode(XSD + "integer"): re.compile(r"[+-]?[0-9]+"),
@@ -81,7 +77,7 @@ _PLAIN: Final = {
 
 _LOCAL: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_-]*)?")
 
-_INDENT: Final = "  "
+INDENT: Final = "  "
 
 # Precedence of operators, loosest first.
 _LEVELS: Final = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5}
@@ -90,16 +86,9 @@ _UNARY: Final = 6
 _PRIMARY: Final = 7
 
 
-def print_query(query: Query) -> str:
-    """Return the canonical text of a query; its prefixes are kept and used."""
-    printer = _Printer(query.prefixes)
-    text = "\n".join(printer.query(query)) + "\n"
-    return text if printer.base is None else f"BASE {printer.base}\n{text}"
-
-
 def print_group(group: Group) -> str:
     """Return ``{ … }`` as SPARQL."""
-    return _Printer().group(group, "")
+    return Printer().group(group, "")
 
 
 def print_expression(expression: Expression) -> str:
@@ -108,7 +97,7 @@ def print_expression(expression: Expression) -> str:
     >>> print_expression(Binary("*", Binary("+", Var("a"), Var("b")), Var("c")))
     '(?a + ?b) * ?c'
     """
-    return _Printer().expression(expression)
+    return Printer().expression(expression)
 
 
 def print_term(term: Term | Var, prefixes: Mapping[str, str]) -> str:
@@ -117,7 +106,7 @@ def print_term(term: Term | Var, prefixes: Mapping[str, str]) -> str:
     >>> print_term(NamedNode("http://example.org/p"), {"ex": "http://example.org/"})
     'ex:p'
     """
-    return _Printer(prefixes.items()).term(term)
+    return Printer(prefixes.items()).term(term)
 
 
 def print_path(path: Path | Var) -> str:
@@ -126,7 +115,7 @@ def print_path(path: Path | Var) -> str:
     >>> print_path(PathRepeat(PathInverse(NamedNode("http://example.org/p")), 0, None))
     '(^<http://example.org/p>)*'
     """
-    return _Printer().path(path)
+    return Printer().path(path)
 
 
 def print_sequence(seq: Seq) -> str:
@@ -138,51 +127,26 @@ def print_sequence(seq: Seq) -> str:
     return _seq(seq, 0)
 
 
-class _Printer:
+class Printer:
+    """Prints parts of a query, with its prefixes."""
+
     def __init__(self, prefixes: Iterable[tuple[str, str]] = ()) -> None:
         #: What IRI() resolves against, if something printed so far uses it.
         self.base: Term | None = None
         # The longest namespace that fits is preferred.
         self._prefixes = sorted(prefixes, key=lambda item: -len(item[1]))
 
-    # --- the query
+    # --- clauses
 
-    def query(self, query: Query) -> Iterator[str]:
-        for name, iri in query.prefixes:
-            yield f"PREFIX {name}: <{iri}>"
-        if query.register is not None:
-            yield f"REGISTER {query.register.kind} {self.term(query.register.iri)} AS"
-        yield self._form(query.form)
-        yield f"WITHIN {decimal(query.window.size)} {query.window.unit} {query.window.kind}"
-        if query.partition:
-            yield f"PARTITION BY {' '.join(map(str, query.partition))}"
-        for stream in query.streams:
-            yield f"FROM STREAM {stream.name} {self.term(stream.iri)}"
-        for graph in query.knowledge:
-            yield f"FROM NAMED {self.term(graph)}"
-        yield "WHERE {"
-        yield f"{_INDENT}SEQ({print_sequence(query.sequence)})"
-        for gpm in query.gpms:
-            yield _INDENT + self._gpm(gpm)
-        for condition in query.filters:
-            yield _INDENT + self._element(condition, _INDENT)
-        yield "}"
-        if query.emit is not Emit.ALL:
-            yield f"EMIT {query.emit}"
-        if query.consume is not Consume.NONE:
-            yield f"CONSUME {query.consume}"
-        if query.skip is not None:
-            yield f"AFTER MATCH SKIP {' '.join(filter(None, (query.skip.mode, query.skip.gpm)))}"
-        yield from self._modifiers(query.modifiers)
-
-    def _form(self, form: Select | Ask | Construct) -> str:
+    def form(self, form: Select | Ask | Construct) -> str:
+        """Return SELECT, ASK or CONSTRUCT."""
         match form:
             case Select():
                 return self._select(form)
             case Ask():
                 return "ASK"
             case Construct(template):
-                lines = (f"{_INDENT}{self._triple(triple)}\n" for triple in template)
+                lines = (f"{INDENT}{self._triple(triple)}\n" for triple in template)
                 return f"CONSTRUCT {{\n{''.join(lines)}}}"
 
     def _select(self, select: Select) -> str:
@@ -195,13 +159,15 @@ class _Printer:
             return str(item.variable)
         return f"({self.expression(item.expression)} AS {item.variable})"
 
-    def _gpm(self, gpm: Gpm) -> str:
+    def gpm(self, gpm: Gpm) -> str:
+        """Return a GPM."""
         time = "" if gpm.time is None else f" AT {gpm.time}"
         graph = "" if gpm.graph is None else f" AS {gpm.graph}"
         head = f"DEFINE GPM {gpm.name} ON {', '.join(gpm.streams)}{time}{graph}"
-        return f"{head} {self.group(gpm.pattern, _INDENT)}"
+        return f"{head} {self.group(gpm.pattern, INDENT)}"
 
-    def _modifiers(self, modifiers: Modifiers) -> Iterator[str]:
+    def modifiers(self, modifiers: Modifiers) -> Iterator[str]:
+        """Yield the lines of the solution modifiers."""
         if modifiers.group_by:
             yield f"GROUP BY {' '.join(map(self._group_condition, modifiers.group_by))}"
         if modifiers.having:
@@ -228,13 +194,15 @@ class _Printer:
     # --- patterns
 
     def group(self, group: Group, margin: str) -> str:
+        """Return ``{ … }``, whose lines begin with ``margin``."""
         if not group.elements:
             return "{ }"
-        inner = margin + _INDENT
-        lines = (f"{inner}{self._element(element, inner)}\n" for element in group.elements)
+        inner = margin + INDENT
+        lines = (f"{inner}{self.element(element, inner)}\n" for element in group.elements)
         return f"{{\n{''.join(lines)}{margin}}}"
 
-    def _element(self, element: Pattern, margin: str) -> str:
+    def element(self, element: Pattern, margin: str) -> str:
+        """Return one part of a group."""
         match element:
             case Triples(patterns):
                 return f"\n{margin}".join(map(self._triple, patterns))
@@ -252,7 +220,7 @@ class _Printer:
                 return f"MINUS {self.group(pattern, margin)}"
             case Graph(name, pattern):
                 return f"GRAPH {self.term(name)} {self.group(pattern, margin)}"
-            case Service(name, pattern, silent):
+            case ServicePattern(name, pattern, silent):
                 how = "SERVICE SILENT" if silent else "SERVICE"
                 return f"{how} {self.term(name)} {self.group(pattern, margin)}"
             case SubSelect():
@@ -274,7 +242,7 @@ class _Printer:
     def _sub_select(self, query: SubSelect, margin: str) -> Iterator[str]:
         yield self._select(query.select)
         yield f"WHERE {self.group(query.pattern, margin)}"
-        yield from self._modifiers(query.modifiers)
+        yield from self.modifiers(query.modifiers)
         if query.values is not None:
             yield self._values(query.values)
 
@@ -328,6 +296,7 @@ class _Printer:
     # --- terms and paths
 
     def term(self, term: Term | Var) -> str:
+        """Return a term, by a prefix if one fits."""
         if isinstance(term, Literal) and term.language is None:
             plain = _PLAIN.get(term.datatype)
             return term.value if plain is not None and plain.fullmatch(term.value) else str(term)

@@ -1,7 +1,8 @@
-"""The query: all clauses together."""
+"""The query: all clauses together, and its text, which parses to an equal query."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pyoxigraph import NamedNode
@@ -18,9 +19,9 @@ from spaseq.language.syntax.clauses import (
     Window,
 )
 from spaseq.language.syntax.patterns import Filter, Modifiers, Select
-from spaseq.language.syntax.printing import print_query
+from spaseq.language.syntax.printing import INDENT, Printer, print_sequence
 from spaseq.language.syntax.sequences import Seq
-from spaseq.language.syntax.terms import Var
+from spaseq.language.syntax.terms import Var, decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,39 @@ class Query:
             if declaration.name == name:
                 return declaration.iri
         raise KeyError(name)
+
+
+def print_query(query: Query) -> str:
+    """Return the canonical text of a query; its prefixes are kept and used."""
+    printer = Printer(query.prefixes)
+    text = "\n".join(_lines(query, printer)) + "\n"
+    return text if printer.base is None else f"BASE {printer.base}\n{text}"
+
+
+def _lines(query: Query, printer: Printer) -> Iterator[str]:
+    for name, iri in query.prefixes:
+        yield f"PREFIX {name}: <{iri}>"
+    if query.register is not None:
+        yield f"REGISTER {query.register.kind} {printer.term(query.register.iri)} AS"
+    yield printer.form(query.form)
+    yield f"WITHIN {decimal(query.window.size)} {query.window.unit} {query.window.kind}"
+    if query.partition:
+        yield f"PARTITION BY {' '.join(map(str, query.partition))}"
+    for stream in query.streams:
+        yield f"FROM STREAM {stream.name} {printer.term(stream.iri)}"
+    for graph in query.knowledge:
+        yield f"FROM NAMED {printer.term(graph)}"
+    yield "WHERE {"
+    yield f"{INDENT}SEQ({print_sequence(query.sequence)})"
+    for gpm in query.gpms:
+        yield INDENT + printer.gpm(gpm)
+    for condition in query.filters:
+        yield INDENT + printer.element(condition, INDENT)
+    yield "}"
+    if query.emit is not Emit.ALL:
+        yield f"EMIT {query.emit}"
+    if query.consume is not Consume.NONE:
+        yield f"CONSUME {query.consume}"
+    if query.skip is not None:
+        yield f"AFTER MATCH SKIP {' '.join(filter(None, (query.skip.mode, query.skip.gpm)))}"
+    yield from printer.modifiers(query.modifiers)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spaseq.language.syntax.durations import Duration
-from spaseq.language.syntax.span import Placed
+from spaseq.language.syntax.terms import Duration, SyntaxNode
 
 
 class Strategy(StrEnum):
@@ -18,14 +17,14 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ref(Placed):
+class Ref(SyntaxNode):
     """The name of a GPM in SEQ."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Placed):
+class Sequence(SyntaxNode):
     """``X1 op1 X2 op2 X3``: one operator fewer than elements; always two elements or more."""
 
     elements: tuple[Seq, ...]
@@ -33,28 +32,28 @@ class Sequence(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Conjunction(Placed):
+class Conjunction(SyntaxNode):
     """``X & Y``"""
 
     operands: tuple[Seq, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Disjunction(Placed):
+class Disjunction(SyntaxNode):
     """``X | Y``"""
 
     operands: tuple[Seq, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class All(Placed):
+class All(SyntaxNode):
     """``ALL(σ1, σ2, …)``: one match of each, in any order."""
 
     operands: tuple[Seq, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Placed):
+class Repeat(SyntaxNode):
     """``X+`` (1, None), ``X*`` (0, None), ``X?`` (0, 1), ``X{n,m}``; ``strategy`` applies inside the loop.
 
     ``optional`` is true for ``?`` and ``*``, SPARQL's left join, and false for ``{0,m}``, a plain choice.
@@ -75,14 +74,14 @@ class Repeat(Placed):
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Placed):
+class Not(SyntaxNode):
     """``!X``"""
 
     element: Seq
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded(Placed):
+class Bounded(SyntaxNode):
     """``X WITHIN d``: X with its quantifier, or ``!X``."""
 
     element: Seq

@@ -18,8 +18,8 @@ from spaseq.language.syntax import (
     Strategy,
     WindowKind,
 )
-from spaseq.language.syntax.durations import UNITS
 from spaseq.language.syntax.printing import print_sequence
+from spaseq.language.syntax.terms import UNITS
 from spaseq.limits import Budget
 from spaseq.matching.context import Context
 from spaseq.matching.host import emitted

@@ -16,12 +16,11 @@ from urllib.parse import unquote
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from spaseq.errors import QueryMeaningError
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths.graph.linking.index import Index, key
 from spaseq.paths.graph.saved.check import blocks
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.language.expression import Alternative, Expression, Path, Step
-from spaseq.paths.language.expression import Sequence as PathSequence
+from spaseq.paths.language.expression import Alternative, Concatenation, Expression, Path, Step
 from spaseq.terms.dictionary import Term
 
 #: Predicates with the labels of nodes.
@@ -99,17 +98,17 @@ class Names:
         A name that several predicates have stands for all of them. Raises QueryMeaningError for one that no
         predicate has.
         """
-        source = Source(_COMMA.join(map(str, relations)), "<relations>")
+        source = QueryText(_COMMA.join(map(str, relations)), "<relations>")
         if not relations:
             raise source.error(QueryMeaningError, "this is no path: it has no relations", 0)
         steps, at = list[Path](), 0
         for relation in relations:
             steps.append(self._step(relation, source, at))
             at += len(str(relation)) + len(_COMMA)
-        root = steps[0] if len(steps) == 1 else PathSequence(tuple(steps))
+        root = steps[0] if len(steps) == 1 else Concatenation(tuple(steps))
         return Expression(root, self._graph.prefixes, source)
 
-    def _step(self, relation: str, source: Source, at: int) -> Path:
+    def _step(self, relation: str, source: QueryText, at: int) -> Path:
         if not isinstance(relation, str):
             raise source.error(QueryMeaningError, f"{relation!r} is not the name of a relation", at)
         name = relation.strip()

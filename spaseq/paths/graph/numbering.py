@@ -13,7 +13,7 @@ from rdflib.term import Literal as RdflibLiteral
 
 from spaseq.errors import QueryMeaningError
 from spaseq.language.reading.hints import nearest
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths.graph.loading import term
 from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.language.parser import parse_term
@@ -59,7 +59,7 @@ def read_term(
 
 def _no_iri(text: str, name: str, prefixes: Mapping[str, str]) -> QueryMeaningError:
     """What to say of a text with a colon that is no IRI."""
-    source = Source(text, "<term>")
+    source = QueryText(text, "<term>")
     if _SCHEME.fullmatch(name) or not _PREFIX.fullmatch(name):
         return source.error(QueryMeaningError, "this is not an IRI", 0)
     alike = nearest(name, prefixes)

@@ -15,11 +15,11 @@ from spaseq.automaton.nfa import NFA
 from spaseq.errors import QueryMeaningError
 from spaseq.paths.language.expression import (
     Alternative,
+    Concatenation,
     Expression,
     NodeTest,
     Path,
-    Repeat,
-    Sequence,
+    Repetition,
     Step,
     Symbol,
     read,
@@ -87,18 +87,18 @@ def _size(path: Path) -> int:
     match path:
         case Step() | NodeTest():
             return 1
-        case Sequence(parts) | Alternative(parts):
+        case Concatenation(parts) | Alternative(parts):
             return sum(map(_size, parts))
-        case Repeat(part, minimum, maximum):
+        case Repetition(part, minimum, maximum):
             return _size(part) * (max(minimum, 1) if maximum is None else maximum)
 
 
-def _longest(path: Path) -> Repeat | None:
+def _longest(path: Path) -> Repetition | None:
     """The outermost repetition that makes it long."""
     match path:
-        case Repeat():
+        case Repetition():
             return path
-        case Sequence(parts) | Alternative(parts):
+        case Concatenation(parts) | Alternative(parts):
             return max(filter(None, map(_longest, parts)), key=_size, default=None)
         case _:
             return None
@@ -138,7 +138,7 @@ class _Places:
         match path:
             case Step() | NodeTest():
                 return self._place(path)
-            case Sequence(parts):
+            case Concatenation(parts):
                 whole = _NOTHING
                 for part in parts:
                     whole = self._then(whole, self.add(part))
@@ -150,7 +150,7 @@ class _Places:
                     tuple([place for part in added for place in part.first]),
                     tuple([place for part in added for place in part.last]),
                 )
-            case Repeat(part, minimum, None):
+            case Repetition(part, minimum, None):
                 loop = self.add(part)
                 if not loop.first:
                     return _NOTHING
@@ -161,7 +161,7 @@ class _Places:
                 if minimum == 0:
                     loop = _Part(True, loop.first, loop.last)
                 return self._then(whole, loop)
-            case Repeat(part, minimum, int(maximum)):
+            case Repetition(part, minimum, int(maximum)):
                 copies = [self.add(part)] if maximum else []
                 if not any(copy.first for copy in copies):
                     return _NOTHING

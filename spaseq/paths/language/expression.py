@@ -11,7 +11,7 @@ from itertools import chain
 
 from pyoxigraph import NamedNode
 
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.language.syntax import Span
 from spaseq.language.syntax.printing import print_term
 from spaseq.patterns.expressions.comparison import COMPARISONS, ExpressionError
@@ -58,7 +58,7 @@ class NodeTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Concatenation:
     """``e1/e2``"""
 
     parts: tuple[Path, ...]
@@ -72,7 +72,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repetition:
     """``e{n,m}``: so many iterations; ``maximum`` None: any number."""
 
     part: Path
@@ -81,7 +81,7 @@ class Repeat:
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-Path = Step | NodeTest | Sequence | Alternative | Repeat
+Path = Step | NodeTest | Concatenation | Alternative | Repetition
 
 #: A predicate, and whether it is read backwards.
 Verb = tuple[NamedNode, bool]
@@ -96,7 +96,7 @@ class Expression:
 
     root: Path
     prefixes: Mapping[str, str] = field(compare=False, hash=False, repr=False)
-    source: Source = field(compare=False, repr=False)
+    source: QueryText = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return show(self.root, self.prefixes)
@@ -126,11 +126,11 @@ def inverse(path: Path) -> Path:
             return Step(predicates, negated, not backwards)
         case NodeTest():
             return path
-        case Sequence(parts):
-            return Sequence(tuple(map(inverse, reversed(parts))))
+        case Concatenation(parts):
+            return Concatenation(tuple(map(inverse, reversed(parts))))
         case Alternative(parts):
             return Alternative(tuple(map(inverse, parts)))
-        case Repeat():
+        case Repetition():
             return replace(path, part=inverse(path.part))
 
 
@@ -139,9 +139,9 @@ def read(path: Path) -> tuple[Symbol, ...]:
     match path:
         case Step() | NodeTest():
             return (path,)
-        case Sequence(parts) | Alternative(parts):
+        case Concatenation(parts) | Alternative(parts):
             return tuple(symbol for part in parts for symbol in read(part))
-        case Repeat(part):
+        case Repetition(part):
             return read(part)
 
 
@@ -157,20 +157,20 @@ def takes_edges(path: Path) -> bool:
             return True
         case NodeTest():
             return False
-        case Sequence(parts) | Alternative(parts):
+        case Concatenation(parts) | Alternative(parts):
             return any(map(takes_edges, parts))
-        case Repeat(part, maximum=maximum):
+        case Repetition(part, maximum=maximum):
             return maximum != 0 and takes_edges(part)
 
 
-def endless(path: Path) -> Repeat | None:
+def endless(path: Path) -> Repetition | None:
     """The first repetition without a bound that can take edges: what makes paths of any length."""
     match path:
-        case Repeat(part, maximum=None) if takes_edges(part):
+        case Repetition(part, maximum=None) if takes_edges(part):
             return path
-        case Repeat(part, maximum=maximum):
+        case Repetition(part, maximum=maximum):
             return endless(part) if maximum != 0 else None
-        case Sequence(parts) | Alternative(parts):
+        case Concatenation(parts) | Alternative(parts):
             return next(filter(None, map(endless, parts)), None)
         case _:
             return None
@@ -179,7 +179,7 @@ def endless(path: Path) -> Repeat | None:
 def show(path: Path, prefixes: Mapping[str, str], level: int = 0) -> str:
     """An expression as text; in parentheses if it binds more loosely than ``level``.
 
-    >>> show(Repeat(Step((NamedNode("http://e.org/p"),), inverse=True), 2, 5), {"": "http://e.org/"})
+    >>> show(Repetition(Step((NamedNode("http://e.org/p"),), inverse=True), 2, 5), {"": "http://e.org/"})
     '(^:p){2,5}'
     """
     match path:
@@ -189,9 +189,9 @@ def show(path: Path, prefixes: Mapping[str, str], level: int = 0) -> str:
             return f"[{' ; '.join(_show_condition(c, prefixes) for c in conditions)}]"
         case Alternative(parts):
             own, text = 1, "|".join(show(part, prefixes, 2) for part in parts)
-        case Sequence(parts):
+        case Concatenation(parts):
             own, text = 2, "/".join(show(part, prefixes, 3) for part in parts)
-        case Repeat(part, minimum, maximum):
+        case Repetition(part, minimum, maximum):
             own, text = 4, show(part, prefixes, 5) + _bounds(minimum, maximum)
     return f"({text})" if own < level else text
 

@@ -15,8 +15,16 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
 from spaseq.automaton.pattern import Atom, Chain, Either, Empty, GpmPart, Kleene, Node, SequencePattern
 from spaseq.language import syntax as s
-from spaseq.paths.language.expression import Alternative, Expression, NodeTest, Path, Repeat, Step, Symbol
-from spaseq.paths.language.expression import Sequence as PathSequence
+from spaseq.paths.language.expression import (
+    Alternative,
+    Concatenation,
+    Expression,
+    NodeTest,
+    Path,
+    Repetition,
+    Step,
+    Symbol,
+)
 from spaseq.paths.language.states import States
 from spaseq.terms.dictionary import Term
 
@@ -59,11 +67,11 @@ def _node(path: Path, atoms: Mapping[str, Atom], names: Mapping[Symbol, str]) ->
     match path:
         case Step() | NodeTest():
             return atoms[names[path]]
-        case PathSequence(parts):
+        case Concatenation(parts):
             return Chain(0, tuple(map(inside, parts)), (s.Strategy.STRICT,) * (len(parts) - 1))
         case Alternative(parts):
             return Either(0, tuple(map(inside, parts)))
-        case Repeat(part, minimum, maximum):
+        case Repetition(part, minimum, maximum):
             repeated = inside(part)
             if maximum != 1:
                 repeated = Kleene(0, repeated, max(minimum, 1), maximum, s.Strategy.STRICT, frozenset())

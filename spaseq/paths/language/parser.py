@@ -33,14 +33,14 @@ from spaseq.errors import QuerySyntaxError
 from spaseq.language.derivation import Derivation, Extent
 from spaseq.language.reading.expressions import ExpressionBuilder
 from spaseq.language.reading.parser import check_nesting
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths.language.expression import (
+    Concatenation,
     Condition,
     Expression,
     NodeTest,
     Path,
-    Repeat,
-    Sequence,
+    Repetition,
     Step,
     Verb,
     either,
@@ -70,7 +70,7 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = 
     >>> str(parse("(:a/^:b){2,3}|!(:c|^:d)", {"": "http://example.org/"}))
     '(:a/^:b){2,3}|!(:c)|!(^:d)'
     """
-    source = Source(text, filename)
+    source = QueryText(text, filename)
     check_nesting(source)
     known = dict(prefixes or {})
     root = read_quickly(source, known)
@@ -86,14 +86,14 @@ def parse_term(text: str, prefixes: Mapping[str, str], filename: str = "<term>")
     >>> parse_term(":a", {"": "http://example.org/"})
     <NamedNode value=http://example.org/a>
     """
-    source = Source(text, filename)
+    source = QueryText(text, filename)
     term: Term = read_name_quickly(source, prefixes) or _build(source, _Builder(source, prefixes), "term")
     return term
 
 
-def _build(source: Source, builder: _Builder, start: _Start) -> Any:
+def _build(source: QueryText, builder: _Builder, start: _Start) -> Any:
     try:
-        return _derivation().build(builder, source, start)
+        return _derivation().build((builder,), source, start)
     except QuerySyntaxError as error:
         raise _with_a_prefix(error, builder.declared) from None
     except RecursionError:
@@ -115,14 +115,14 @@ def _with_a_prefix(error: QuerySyntaxError, prefixes: Mapping[str, str]) -> Quer
 class _Builder(ExpressionBuilder):
     """Builds the tree; every method is named after a rule of the grammar."""
 
-    def __init__(self, source: Source, prefixes: Mapping[str, str]) -> None:
+    def __init__(self, source: QueryText, prefixes: Mapping[str, str]) -> None:
         super().__init__(source)
-        self._prefixes.update(prefixes)
+        self.prefixes.update(prefixes)
 
     @property
     def declared(self) -> dict[str, str]:
         """All prefixes, given and declared."""
-        return self._prefixes
+        return self.prefixes
 
     def expression(self, _place: Extent, children: list[Any]) -> Path:
         path: Path = children[1]
@@ -136,7 +136,7 @@ class _Builder(ExpressionBuilder):
         return either(children)
 
     def sequence(self, _place: Extent, children: list[Path]) -> Path:
-        return Sequence(tuple(children))
+        return Concatenation(tuple(children))
 
     def inverse(self, _place: Extent, children: list[Path]) -> Path:
         return inverse(children[0])
@@ -160,8 +160,8 @@ class _Builder(ExpressionBuilder):
         part, (minimum, maximum) = children
         if maximum is not None and maximum < minimum:
             message = f"a path cannot be repeated at least {minimum} and at most {maximum} times"
-            raise self._error(message, place.start_pos, f"did you mean {{{maximum},{minimum}}}?")
-        return Repeat(part, minimum, maximum, span=self._span(place))
+            raise self.error(message, place.start_pos, f"did you mean {{{maximum},{minimum}}}?")
+        return Repetition(part, minimum, maximum, span=self.span(place))
 
     def one_or_more(self, _place: Extent, _children: list[Token]) -> tuple[int, int | None]:
         return 1, None
@@ -186,7 +186,7 @@ class _Builder(ExpressionBuilder):
     def _count(self, digits: Token) -> int:
         if len(digits) > _MOST_DIGITS:
             message = f"a path cannot be repeated so often: the number has {len(digits):,} digits"
-            raise self._error(message, digits.start_pos or 0)
+            raise self.error(message, digits.start_pos or 0)
         return int(digits)
 
     def conditions(self, _place: Extent, children: list[Any]) -> list[Condition]:

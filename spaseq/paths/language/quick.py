@@ -15,13 +15,13 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths.language.expression import (
+    Concatenation,
     Condition,
     NodeTest,
     Path,
-    Repeat,
-    Sequence,
+    Repetition,
     Step,
     Verb,
     either,
@@ -61,28 +61,28 @@ _SIGNS: Final = frozenset("(!.[")
 _QUANTIFIERS: Final[Mapping[str, tuple[int, int | None]]] = {"+": (1, None), "*": (0, None), "?": (0, 1)}
 
 
-def read_quickly(source: Source, prefixes: Mapping[str, str]) -> Path | None:
+def read_quickly(source: QueryText, prefixes: Mapping[str, str]) -> Path | None:
     """The path that a text says; None if it is wrong, or anything less common than this knows.
 
-    >>> read_quickly(Source("^<urn:a>", "<path>"), {})
+    >>> read_quickly(QueryText("^<urn:a>", "<path>"), {})
     Step(predicates=(<NamedNode value=urn:a>,), negated=False, inverse=True)
-    >>> read_quickly(Source("BASE <urn:> <a>", "<path>"), {}) is None
+    >>> read_quickly(QueryText("BASE <urn:> <a>", "<path>"), {}) is None
     True
     """
     try:
-        return _Reader(source, prefixes).whole()
+        return _Descent(source, prefixes).whole()
     except (_OtherError, RecursionError):
         return None
 
 
-def read_name_quickly(source: Source, prefixes: Mapping[str, str]) -> NamedNode | None:
+def read_name_quickly(source: QueryText, prefixes: Mapping[str, str]) -> NamedNode | None:
     """The IRI that a text says, in full or by a prefix; None if it is wrong, or anything else.
 
-    >>> read_name_quickly(Source(":a", "<term>"), {"": "urn:"})
+    >>> read_name_quickly(QueryText(":a", "<term>"), {"": "urn:"})
     <NamedNode value=urn:a>
     """
     try:
-        return _Reader(source, prefixes).name()
+        return _Descent(source, prefixes).name()
     except _OtherError:
         return None
 
@@ -91,10 +91,10 @@ class _OtherError(Exception):
     """This is for the grammar."""
 
 
-class _Reader:
+class _Descent:
     """Reads by recursive descent. Every method begins at its first token, and ends behind its last one."""
 
-    def __init__(self, source: Source, prefixes: Mapping[str, str]) -> None:
+    def __init__(self, source: QueryText, prefixes: Mapping[str, str]) -> None:
         self._source = source
         self._prefixes = prefixes
         self._texts: list[str] = _TOKEN.findall(source.expanded)
@@ -143,7 +143,7 @@ class _Reader:
         parts = [first]
         while self._take("/"):
             parts.append(self._part())
-        return Sequence(tuple(parts))
+        return Concatenation(tuple(parts))
 
     def _part(self) -> Path:
         if self._take("^"):
@@ -162,7 +162,7 @@ class _Reader:
             return part
         span = self._source.span(self._places[begin], self._places[self._at] + 1)
         self._at += 1
-        return Repeat(part, minimum, maximum, span=span)
+        return Repetition(part, minimum, maximum, span=span)
 
     def _bounds(self) -> tuple[int, int | None]:
         """``{n}``, ``{n,}``, ``{,m}`` or ``{n,m}``, but for its last brace."""

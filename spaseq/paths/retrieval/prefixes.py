@@ -21,7 +21,7 @@ _States = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PrefixStep:
     """What a set of states reads: the edges of one predicate in one direction, between nodes that pass."""
 
     predicate: int
@@ -48,13 +48,13 @@ class Prefixes:
         first = frozenset((i, q) for i, automaton in enumerate(automata) for q in automaton.initial)
         self._sets: list[_States] = [first]
         self._numbers: dict[_States, int] = {first: 0}
-        self._leaving: dict[int, tuple[tuple[Reading, int], ...]] = {}
+        self._leaving: dict[int, tuple[tuple[PrefixStep, int], ...]] = {}
 
     def __len__(self) -> int:
         """How many states there are so far."""
         return len(self._sets)
 
-    def leaving(self, state: int) -> tuple[tuple[Reading, int], ...]:
+    def leaving(self, state: int) -> tuple[tuple[PrefixStep, int], ...]:
         """What a state reads, and the states that leads to; each reading once, in the graph's order."""
         found = self._leaving.get(state)
         if found is None:
@@ -87,8 +87,8 @@ class Prefixes:
         )
         return [p for p in dict.fromkeys(found) if p is not None]
 
-    def _make(self, state: int) -> Iterator[tuple[Reading, int]]:
-        reached: dict[Reading, set[tuple[int, int]]] = {}
+    def _make(self, state: int) -> Iterator[tuple[PrefixStep, int]]:
+        reached: dict[PrefixStep, set[tuple[int, int]]] = {}
         for i, q in self._sets[state]:
             for transition in self._transitions.get((i, q), ()):
                 for reading in self._readings(transition):
@@ -105,14 +105,14 @@ class Prefixes:
             self._sets.append(states)
         return number
 
-    def _readings(self, transition: Transition) -> Iterator[Reading]:
+    def _readings(self, transition: Transition) -> Iterator[PrefixStep]:
         step = transition.relation.step
         numbers = {n for p in step.predicates if (n := self.graph.predicate_number(p)) is not None}
         taken = set(range(self.graph.predicates)) - numbers if step.negated else numbers
         for predicate in taken:
-            yield Reading(predicate, step.inverse, transition.relation.before, transition.relation.after)
+            yield PrefixStep(predicate, step.inverse, transition.relation.before, transition.relation.after)
 
 
-def _order(reading: Reading) -> tuple[int, bool, list[str], list[str]]:
+def _order(reading: PrefixStep) -> tuple[int, bool, list[str], list[str]]:
     before, after = (sorted(map(repr, tests)) for tests in (reading.before, reading.after))
     return reading.predicate, reading.inverse, before, after

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
-from spaseq._jit import kernel
+from spaseq._jit import inlined, kernel, part
 
 Nodes = npt.NDArray[np.int32]
 Ids = npt.NDArray[np.int64]
@@ -172,6 +172,29 @@ def count_edges(pointers: npt.NDArray[np.int64], rows: Ids, nodes: Ids) -> int:
     return count
 
 
+@inlined
+def add_node(node: Any, known: Flags, found: Nodes, count: int) -> int:
+    """Add a node to those found, unless it is known; return how many are found."""
+    if not known[node]:
+        known[node] = True
+        found[count] = node
+        count += 1
+    return count
+
+
+@part
+def begin_empty(machine: Machine, sources: Nodes, room: MaskRoom, found: Nodes) -> int:
+    """Find the sources where a path may have no edge; return their number."""
+    count, words = 0, len(room.bits)
+    if len(machine.empty) > 0:
+        for i in range(len(sources)):
+            source = np.int64(sources[i])
+            if machine.empty[source]:
+                count = add_node(source, room.known, found, count)
+                room.reached[words * source + (i >> 6)] |= _ONE << np.uint64(i & 63)
+    return count
+
+
 @kernel
 def one_by_one(
     machine: Machine,
@@ -185,20 +208,15 @@ def one_by_one(
 ) -> int:
     """Search from each source, breadth first, as long as ``out`` has room, and the budget lasts.
 
-    Returns the number of the first source that is left. ``out[offsets[i]:offsets[i + 1]]`` are the nodes
-    reached from ``sources[i]``, each once; only those in ``wanted``, unless that is of length 0. Only places
-    with ``inside`` not -1 are looked at, unless that is of length 0. Each source adds 1 to the stamp. STOPPED
-    once ``stop[0]`` is not 0.
+    Returns the number of the first source that is left; STOPPED once ``stop[0]`` is not 0.
+    ``out[offsets[i]:offsets[i + 1]]`` are the nodes reached from ``sources[i]``, each once; only those in
+    ``wanted``, unless that is empty. Only places with ``inside`` not -1 are searched, unless that is empty.
     """
-    pointers, targets = machine.pointers, machine.targets
-    leaving, transitions = machine.leaving, machine.transitions
-    ends, initial, empty = machine.ends, machine.initial, machine.empty
-    budget, most, stamp = bounds.budget, bounds.most, bounds.stamp
-    seen, found, queue, stop = room.seen, room.found, room.queue, room.stop
-    nodes = len(found)
-    count = offsets[0]
-    everything = len(wanted) == 0
-    everywhere = len(inside) == 0
+    pointers, targets, leaving, transitions, ends, initial, empty = machine
+    budget, most, stamp = bounds
+    seen, found, queue, stop = room
+    nodes, count = len(found), offsets[0]
+    everything, everywhere = len(wanted) == 0, len(inside) == 0
     for i in range(len(sources)):
         if len(out) - count < nodes or budget < 0 or count > most:
             return i
@@ -208,11 +226,9 @@ def one_by_one(
             found[source] = stamp
             out[count] = source
             count += 1
-        tail = 0
         for k in range(len(initial)):
-            queue[tail] = initial[k] * nodes + source
-            tail += 1
-        head = 0
+            queue[k] = initial[k] * nodes + source
+        head, tail = 0, len(initial)
         while head < tail and count <= most:
             if stop[0] != 0:
                 return STOPPED
@@ -243,42 +259,24 @@ def one_by_one(
 
 
 @kernel
-def together(
-    machine: Machine,
-    sources: Nodes,
-    begin: int,
-    end: int,
-    inside: Nodes,
-    room: MaskRoom,
-    found: Nodes,
-    work: Ids,
-) -> int:
-    """Search from the sources ``begin`` … ``end`` at once, up to 64 for each word of a mask, a bit for each.
+def together(machine: Machine, sources: Nodes, inside: Nodes, room: MaskRoom, found: Nodes, work: Ids) -> int:
+    """Search from all sources at once, up to 64 for each word of a mask, a bit for each.
 
     Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. ``inside``, ``stop``: see
     ``one_by_one``.
     """
-    pointers, targets = machine.pointers, machine.targets
-    leaving, transitions = machine.leaving, machine.transitions
-    ends, initial, empty = machine.ends, machine.initial, machine.empty
+    pointers, targets, leaving, transitions, ends, initial, _ = machine
     visited, pending, bits, waiting = room.visited, room.pending, room.bits, room.waiting
     queue, touched, reached, known, stop = room.queue, room.touched, room.reached, room.known, room.stop
     words, nodes = len(bits), len(known)
     size = len(queue)
     everywhere = len(inside) == 0
-    head = tail = marked = count = 0
-    for i in range(begin, end):
-        word = (i - begin) >> 6
-        bit = _ONE << np.uint64((i - begin) & 63)
-        source = np.int64(sources[i])
-        if len(empty) > 0 and empty[source]:
-            if not known[source]:
-                known[source] = True
-                found[count] = source
-                count += 1
-            reached[words * source + word] |= bit
+    head = tail = marked = 0
+    count = begin_empty(machine, sources, room, found)
+    for i in range(len(sources)):
+        word, bit = i >> 6, _ONE << np.uint64(i & 63)
         for k in range(len(initial)):
-            place = initial[k] * nodes + source
+            place = initial[k] * nodes + np.int64(sources[i])
             if not waiting[place]:
                 waiting[place] = True
                 queue[tail] = place
@@ -310,8 +308,7 @@ def together(
                 if not everywhere and inside[base + target] < 0:
                     continue
                 there = words * (base + target)
-                new = _NONE
-                old = _NONE
+                new = old = _NONE
                 for w in range(words):
                     new |= bits[w] & ~visited[there + w]
                     old |= visited[there + w]
@@ -321,10 +318,7 @@ def together(
                     touched[marked] = base + target
                     marked += 1
                 if accepts:
-                    if not known[target]:
-                        known[target] = True
-                        found[count] = target
-                        count += 1
+                    count = add_node(target, known, found, count)
                     for w in range(words):
                         reached[words * target + w] |= bits[w]
                 if goes_on:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from spaseq._jit import kernel
-from spaseq.paths.search._kernel import STOPPED, Ids, Machine, MaskRoom, Nodes
+from spaseq._jit import inlined, kernel
+from spaseq.paths.search._kernel import STOPPED, Ids, Machine, MaskRoom, Nodes, add_node, begin_empty
 
 _NONE: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
@@ -42,32 +42,52 @@ class Tarjan(NamedTuple):
     edge: Ids
 
 
+@inlined
+def _open(place: int, first: int, depth: int, time: int, room: Tarjan, component: Nodes) -> None:
+    """Begin with a place, whose transitions begin at ``first``."""
+    room.numbers[place] = room.low[place] = time
+    component[place] = -1
+    room.path[depth] = place
+    room.transition[depth] = first - 1  # which has no edges, so that all begin alike
+    room.edge[depth] = 0
+
+
+@inlined
+def _close(
+    place: int, number: int, stack: Ids, waiting: int, found: Components, tail: int
+) -> tuple[int, int]:
+    """End the component of a place: all places on the stack down to it; return the ends of both arrays."""
+    while True:
+        waiting -= 1
+        other = stack[waiting]
+        found.component[other] = number
+        found.members[tail] = other
+        tail += 1
+        if other == place:
+            found.begins[number + 1] = tail
+            return waiting, tail
+
+
 @kernel
 def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components, stop: Ids) -> int:
     """Find the components reached from the sources (Tarjan's algorithm); returns their number.
 
     STOPPED once ``stop[0]`` is not 0.
     """
-    pointers, targets = machine.pointers, machine.targets
-    leaving, transitions = machine.leaving, machine.transitions
-    initial, component, members, begins = machine.initial, found.component, found.members, found.begins
-    index, low, stack = room.numbers, room.low, room.stack
-    path, transition, edge = room.path, room.transition, room.edge
+    pointers, targets, leaving, transitions, _, initial, _ = machine
+    index, low, stack, path, transition, edge = room
+    component = found.component
     nodes = pointers.shape[1] - 1
     count = tail = waiting = time = 0
-    begins[0] = 0
+    found.begins[0] = 0
     for i in range(len(sources)):
         for k in range(len(initial)):
             root = np.int64(initial[k]) * nodes + sources[i]
             if index[root] != 0:
                 continue
             depth = 0
-            path[0] = root
-            transition[0] = leaving[initial[k]] - 1
-            edge[0] = 0
             time += 1
-            index[root] = low[root] = time
-            component[root] = -1
+            _open(root, leaving[initial[k]], depth, time, room, component)
             stack[waiting] = root
             waiting += 1
             while depth >= 0:
@@ -77,7 +97,6 @@ def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components
                 state = place // nodes
                 node = place - state * nodes
                 deeper = False
-                # The first transition has no edges, so that all begin alike.
                 while True:
                     m = transition[depth]
                     if m < leaving[state] or edge[depth] == pointers[transitions[m, 0], node + 1]:
@@ -90,14 +109,10 @@ def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components
                     edge[depth] += 1
                     if index[after] == 0:
                         time += 1
-                        index[after] = low[after] = time
-                        component[after] = -1
+                        depth += 1
+                        _open(after, leaving[after // nodes], depth, time, room, component)
                         stack[waiting] = after
                         waiting += 1
-                        depth += 1
-                        path[depth] = after
-                        transition[depth] = leaving[after // nodes] - 1
-                        edge[depth] = 0
                         deeper = True
                         break
                     if component[after] < 0:
@@ -105,16 +120,8 @@ def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components
                 if deeper:
                     continue
                 if low[place] == index[place]:
-                    while True:
-                        waiting -= 1
-                        other = stack[waiting]
-                        component[other] = count
-                        members[tail] = other
-                        tail += 1
-                        if other == place:
-                            break
+                    waiting, tail = _close(place, count, stack, waiting, found, tail)
                     count += 1
-                    begins[count] = tail
                 depth -= 1
                 if depth >= 0:
                     low[path[depth]] = min(low[path[depth]], low[place])
@@ -123,40 +130,23 @@ def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components
 
 @kernel
 def sweep(
-    machine: Machine,
-    sources: Nodes,
-    begin: int,
-    end: int,
-    within: Components,
-    count: int,
-    room: MaskRoom,
-    found: Nodes,
+    machine: Machine, sources: Nodes, within: Components, count: int, room: MaskRoom, found: Nodes
 ) -> int:
     """Do what ``together`` does, for all ``count`` components in order. STOPPED once ``stop[0]`` is not 0.
 
     Here ``visited`` and ``pending`` are masks of components: of the sources there, and of those that an edge
     leads from to there.
     """
-    pointers, targets = machine.pointers, machine.targets
-    leaving, transitions = machine.leaving, machine.transitions
-    ends, initial, empty = machine.ends, machine.initial, machine.empty
-    component, members, begins = within.component, within.members, within.begins
+    pointers, targets, leaving, transitions, ends, initial, _ = machine
+    component, members, begins = within
     started, arrived, total = room.visited, room.pending, room.bits
     reached, known, stop = room.reached, room.known, room.stop
     words, nodes = len(total), len(known)
-    filled = 0
-    for i in range(begin, end):
-        word = (i - begin) >> 6
-        bit = _ONE << np.uint64((i - begin) & 63)
-        source = np.int64(sources[i])
-        if len(empty) > 0 and empty[source]:
-            if not known[source]:
-                known[source] = True
-                found[filled] = source
-                filled += 1
-            reached[words * source + word] |= bit
+    filled = begin_empty(machine, sources, room, found)
+    for i in range(len(sources)):
         for k in range(len(initial)):
-            started[words * component[initial[k] * nodes + source] + word] |= bit
+            c = component[initial[k] * nodes + np.int64(sources[i])]
+            started[words * c + (i >> 6)] |= _ONE << np.uint64(i & 63)
     for c in range(count - 1, -1, -1):
         some = _NONE
         for w in range(words):
@@ -194,10 +184,7 @@ def sweep(
             state = members[k] // nodes
             if ends[state] != 0:
                 node = members[k] - state * nodes
-                if not known[node]:
-                    known[node] = True
-                    found[filled] = node
-                    filled += 1
+                filled = add_node(node, known, found, filled)
                 for w in range(words):
                     reached[words * node + w] |= total[w]
     return filled

@@ -26,7 +26,7 @@ from spaseq.paths.search.cut import Cut
 from spaseq.paths.search.product import Given, Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE, Marks, mark
 from spaseq.paths.search.reach import Part, Search
-from spaseq.paths.search.running import Asked
+from spaseq.paths.search.running import AnswerIterator
 from spaseq.paths.search.workspace import Borrowed, Workspace
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
@@ -185,7 +185,7 @@ def find_batches(
         if plan.strangers:
             yield _strangers(graph, plan)
 
-    return Asked(found())
+    return AnswerIterator(found())
 
 
 def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:

@@ -216,7 +216,7 @@ class Search:
         end = min(self._done + _BITS * words, len(self._begins))
         found = np.empty(len(workspace.known), dtype=np.int32)
         workspace.settled = False
-        count = together(machine, self._begins, self._done, end, self._inside, room, found, work)
+        count = together(machine, self._begins[self._done : end], self._inside, room, found, work)
         if count < 0:
             workspace.stop.check()
         yield from self._unpacked(end, words, found[:count])
@@ -240,7 +240,7 @@ class Search:
         while self._more():
             end = min(self._done + _BITS * words, len(self._begins))
             workspace.settled = False
-            filled = sweep(machine, self._begins, self._done, end, within, count, room, found)
+            filled = sweep(machine, self._begins[self._done : end], within, count, room, found)
             if filled < 0:
                 workspace.stop.check()
             yield from self._unpacked(end, words, found[:filled])

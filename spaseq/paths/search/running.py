@@ -117,7 +117,7 @@ def stopped_by(stop: Stop) -> Iterator[None]:
 Answer = TypeVar("Answer")
 
 
-class Asked(Iterator[Answer], Generic[Answer]):
+class AnswerIterator(Iterator[Answer], Generic[Answer]):
     """The answers of a search, one after the other, for one thread or several: each comes once.
 
     A search that an exception has broken off cannot go on: to ask for more is a SpaseqError.

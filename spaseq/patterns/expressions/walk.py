@@ -25,7 +25,7 @@ from spaseq.language.syntax import (
     Pattern,
     Query,
     Select,
-    Service,
+    ServicePattern,
     SubSelect,
     Triples,
     Union,
@@ -65,7 +65,7 @@ def children(pattern: Pattern) -> Iterator[Pattern]:
     match pattern:
         case Group(parts) | Union(parts):
             yield from parts
-        case Optional(inner) | Minus(inner) | Graph(_, inner) | Service(_, inner):
+        case Optional(inner) | Minus(inner) | Graph(_, inner) | ServicePattern(_, inner):
             yield inner
         case SubSelect():
             yield pattern.pattern

@@ -28,7 +28,7 @@ from spaseq.language.syntax import (
     PathRepeat,
     PathSequence,
     Pattern,
-    Service,
+    ServicePattern,
     SubSelect,
     TriplePattern,
     Triples,
@@ -183,7 +183,7 @@ def covers(pattern: Pattern, *, is_few: bool = False) -> str | None:
                 for triple in () if is_few else triples:
                     if not isinstance(triple.predicate, Var) and (reason := _walkable(triple.predicate)):
                         return reason
-            case Service():
+            case ServicePattern():
                 return "SERVICE"
             case SubSelect(select, _, modifiers):
                 if modifiers.group_by or modifiers.having or modifiers.limit is not None or modifiers.offset:

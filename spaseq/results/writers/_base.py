@@ -6,14 +6,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self, cast
 
-from spaseq.language.syntax import Ask, Query
+from spaseq.language.syntax import Ask, Query, Select
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match, MatchBatch
     from spaseq.terms.dictionary import Term
 
 
@@ -194,3 +194,40 @@ def show_time(time: datetime | int) -> str | int:
     if isinstance(time, int):
         return time
     return time.isoformat().replace("+00:00", "Z")
+
+
+if TYPE_CHECKING:
+    from spaseq.results.batch import Match, MatchBatch
+
+
+class CountWriter(ResultWriter):
+    """Counts matches without reading them; ``close`` writes the number, and the query's name if given."""
+
+    holds_all = True
+
+    def __init__(self, query: Query, out: IO[bytes], name: str | None = None) -> None:
+        super().__init__(query, out)
+        self._count = 0
+        self._end = "\n" if name is None else f"\t{name}\n"
+
+    def match(self, match: Match) -> None:  # noqa: ARG002  # nothing of it is asked for
+        self._count += 1
+
+    def batch(self, batch: MatchBatch) -> None:
+        self._count += len(batch)
+
+    def close(self) -> None:
+        self._write(f"{self._count}{self._end}")
+
+
+@lru_cache(maxsize=16)
+def columns(query: Query) -> tuple[str, ...]:
+    """Return the names that SELECT projects, in order; none for ASK and CONSTRUCT."""
+    if not isinstance(query.form, Select):
+        return ()
+    if query.form.items is not None:
+        return tuple(item.variable.name for item in query.form.items)
+    from spaseq.automaton.normal import normalise
+    from spaseq.results.select import bound_variables
+
+    return bound_variables(normalise(query))

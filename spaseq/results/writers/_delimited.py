@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 from rdflib.term import BNode, Node
 
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import Cache, RowFormat
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import Cache, RowFormat, columns
 from spaseq.terms.interop import from_rdflib
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match, MatchBatch
 
 
 class CsvRows(RowFormat):

@@ -15,8 +15,8 @@ from spaseq.sources import GENERATED_AT
 from spaseq.terms.values import XSD
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import ConstructedTriple, Match
+    from spaseq.results.batch import Match, MatchBatch
+    from spaseq.results.event import ConstructedTriple
 
 
 class GraphWriter(ResultWriter):

@@ -9,13 +9,12 @@ from typing import IO, TYPE_CHECKING, Any
 from rdflib.term import BNode, Literal, Node
 
 from spaseq.language.syntax import Construct, Query, Select
-from spaseq.results.writers._base import Cache, ResultWriter, RowFormat, show_time
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import Cache, ResultWriter, RowFormat, columns, show_time
 from spaseq.results.writers._graphs import graph_text
 
 if TYPE_CHECKING:
-    from spaseq.results.batch import MatchBatch
-    from spaseq.results.match import Event, Match
+    from spaseq.results.batch import Match, MatchBatch
+    from spaseq.results.event import Event
 
 
 class JsonRows(RowFormat):

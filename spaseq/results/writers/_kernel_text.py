@@ -5,6 +5,8 @@ A piece is a number: piece p is the bytes of ``texts`` from ``starts[p]`` to ``s
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -60,12 +62,8 @@ def lay_rows(cells: Numbers, names: Ints, marks: Ints, pieces: Ints) -> int:
     return at
 
 
-@kernel
-def lay_lines(
-    head: Ints, offsets: Ints, gpm: Ints, events: Ints, openings: Ints, row_offsets: Ints, cells: Numbers,
-    names: Ints, marks: Ints, tail: Ints, pieces: Ints,
-) -> int:  # fmt: skip
-    """Write a line for each match; return the number of pieces.
+class MatchLines(NamedTuple):
+    """The pieces of matches.
 
     ``head`` are the first pieces of each match, of shape ``(matches, pieces)``. The events of match i are
     ``offsets[i]`` to ``offsets[i + 1]``: each has a piece, and a GPM ``gpm``, which has an opening. Its rows
@@ -73,6 +71,23 @@ def lay_lines(
     a GPM, between events and rows, before a row, before each further one, after each. ``tail`` are the last
     pieces of each match, like ``head``.
     """
+
+    head: Ints
+    offsets: Ints
+    gpm: Ints
+    events: Ints
+    openings: Ints
+    row_offsets: Ints
+    cells: Numbers
+    names: Ints
+    marks: Ints
+    tail: Ints
+
+
+@kernel
+def lay_lines(lines: MatchLines, pieces: Ints) -> int:
+    """Write a line for each match; return the number of pieces."""
+    head, offsets, gpm, events, openings, row_offsets, cells, names, marks, tail = lines
     at = 0
     for match in range(head.shape[0]):
         for i in range(head.shape[1]):

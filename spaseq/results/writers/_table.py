@@ -13,13 +13,12 @@ from rdflib.term import Literal, Node, URIRef
 from rich.cells import cell_len, chop_cells
 
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import RowFormat, harmless, show_time
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import RowFormat, columns, harmless, show_time
 from spaseq.terms.interop import from_rdflib
 from spaseq.terms.values import XSD
 
 if TYPE_CHECKING:
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match
 
 _GAP: Final = 2
 

@@ -95,12 +95,12 @@ def json_lines(batch: MatchBatch, terms: Cache) -> memoryview:
         tail.insert(0, first + np.arange(len(batch)))
     places = len(events.event) * 2 + cells.shape[0] * (2 + 2 * cells.shape[1])
     laid = np.empty(places + len(batch) * (len(head) + 2 * len(openings) + 1 + len(tail)), dtype=np.int64)
-    count = k.lay_lines(
+    lines = k.MatchLines(
         np.stack(head, axis=1), events.offsets, events.gpm, events.event, pieces.numbers(*openings),
         rows.offsets, cells, _names(pieces, names if is_select else ()), pieces.numbers(*marks),
-        np.stack(tail, axis=1), laid,
+        np.stack(tail, axis=1),
     )  # fmt: skip
-    return pieces.written(laid[:count])
+    return pieces.written(laid[: k.lay_lines(lines, laid)])
 
 
 def _quoted_graph(lines: Sequence[str]) -> bytes:

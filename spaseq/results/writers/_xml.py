@@ -10,11 +10,10 @@ from rdflib.term import BNode, Literal, Node, URIRef
 
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Query
-from spaseq.results.writers._base import DISTURBING, RowFormat
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import DISTURBING, RowFormat, columns
 
 if TYPE_CHECKING:
-    from spaseq.results.match import Match
+    from spaseq.results.batch import Match
 
 _HEADER: Final = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<sparql xmlns="http://www.w3.org/2005/sparql-results#">\n'

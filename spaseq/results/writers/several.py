@@ -17,12 +17,9 @@ from pyoxigraph import Literal
 from spaseq.errors import FormatError
 from spaseq.language.syntax import Construct, Projection, Query, Select, Var
 from spaseq.results import Format, check_format, writer
-from spaseq.results.batch import MatchBatch
+from spaseq.results.batch import Match, MatchBatch
 from spaseq.results.encoded import Bindings
-from spaseq.results.match import Match
-from spaseq.results.writers._base import ResultWriter, RowWriter
-from spaseq.results.writers._columns import columns
-from spaseq.results.writers._count import CountWriter
+from spaseq.results.writers._base import CountWriter, ResultWriter, RowWriter, columns
 from spaseq.results.writers._json import NdjsonWriter
 from spaseq.results.writers._table import TableRows
 from spaseq.terms.interop import to_rdflib
@@ -121,7 +118,7 @@ class _NamedBatch(MatchBatch):
 
     def __init__(self, batch: MatchBatch, name: str, every: Sequence[str]) -> None:
         last, made = batch._last, batch._made
-        super().__init__(batch._reader, batch.query, batch._block, batch.clock, last=last, made=made)
+        super().__init__(batch._view, batch.query, batch._block, batch.clock, last=last, made=made)
         self._own = batch.bindings
         self._name = name
         self._every = tuple(every)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import pyoxigraph as ox
 
-from spaseq.results.match import Event, Match
+from spaseq.results.batch import Match
+from spaseq.results.event import Event
 from spaseq.results.writers._json import dump, values_of
 from spaseq.terms.interop import triples_of
 

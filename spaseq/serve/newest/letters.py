@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from spaseq.serve.limits import ServeLimits
+from spaseq.serve.settings import ServeLimits
 from spaseq.sources import BadEvent
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
 from spaseq.engine import Engine, Stats
 from spaseq.serve.errors import ApiError
-from spaseq.serve.latency import Latency
 from spaseq.serve.routes.depends import Given
+from spaseq.serve.service import Latency
 
 router = APIRouter(tags=["health"])
 
@@ -44,8 +45,6 @@ async def metrics(service: Given) -> PlainTextResponse:
         return engine.events, engine.bad, engine.late, [one.handle.handle.stats for one in found]
 
     events, bad, late, counts = await service.engine.call(ask)
-    labelled = [(_labels(query=q.name or q.id), stats) for q, stats in zip(found, counts, strict=True)]
-    shed = [(labels, stats.shed) for labels, stats in labelled if stats.shed is not None]
     waited = time.perf_counter() - began
     letters, _ = service.letters.newest(0)
     lines = [
@@ -59,47 +58,48 @@ async def metrics(service: Given) -> PlainTextResponse:
         *_metric("spaseq_requests_total", "counter", "Requests that were let in.", [("", service.requests)]),
         *_metric("spaseq_engine_wait_seconds", "gauge", "How long this request waited.", [("", waited)]),
         *_histograms("spaseq_answer_seconds", "From a request to its answer's beginning.", service.latency),
-        *_metric(
-            "spaseq_stream_events_total",
-            "counter",
-            "Events of a stream.",
-            [(_labels(stream=s["iri"]), s["events"]) for s in streams],
-        ),
-        *_metric(
-            "spaseq_stream_lag_seconds",
-            "gauge",
-            "How far a stream is behind the clock.",
-            [(_labels(stream=s["iri"]), s["lag"]) for s in streams if s["lag"] is not None],
-        ),
-        *_metric(
-            "spaseq_matches_total",
-            "counter",
-            "Matches of a query.",
-            [(labels, stats.matches) for labels, stats in labelled],
-        ),
-        *_metric(
-            "spaseq_shed_partial_matches_total",
-            "counter",
-            "Partial matches given up to keep a bound.",
-            [(labels, given.partial_matches) for labels, given in shed],
-        ),
-        *_metric(
-            "spaseq_shed_passed_over_total",
-            "counter",
-            "How often a partial match was not shown an event, to keep a bound.",
-            [(labels, given.passed_over) for labels, given in shed],
-        ),
-        *_metric(
-            "spaseq_shed_recall",
-            "gauge",
-            "Share of a query's matches that was found under its bound, by estimate.",
-            [(labels, given.recall) for labels, given in shed if given.recall is not None],
+        *_of_streams(streams),
+        *_of_queries(
+            [(_labels(query=q.name or q.id), stats) for q, stats in zip(found, counts, strict=True)]
         ),
     ]
     return PlainTextResponse("\n".join([*lines, ""]), media_type=_TEXT)
 
 
-def _metric(name: str, kind: str, text: str, values: list[tuple[str, float]]) -> Iterator[str]:
+def _of_streams(streams: list[dict[str, Any]]) -> Iterator[str]:
+    events = [(_labels(stream=s["iri"]), s["events"]) for s in streams]
+    lags = [(_labels(stream=s["iri"]), s["lag"]) for s in streams if s["lag"] is not None]
+    yield from _metric("spaseq_stream_events_total", "counter", "Events of a stream.", events)
+    yield from _metric("spaseq_stream_lag_seconds", "gauge", "How far a stream is behind the clock.", lags)
+
+
+def _of_queries(counts: list[tuple[str, Stats]]) -> Iterator[str]:
+    shed = [(labels, stats.shed) for labels, stats in counts if stats.shed is not None]
+    for name, kind, text, values in (
+        ("matches_total", "counter", "Matches of a query.", [(q, stats.matches) for q, stats in counts]),
+        (
+            "shed_partial_matches_total",
+            "counter",
+            "Partial matches given up to keep a bound.",
+            [(q, given.partial_matches) for q, given in shed],
+        ),
+        (
+            "shed_passed_over_total",
+            "counter",
+            "How often a partial match was not shown an event, to keep a bound.",
+            [(q, given.passed_over) for q, given in shed],
+        ),
+        (
+            "shed_recall",
+            "gauge",
+            "Share of a query's matches that was found under its bound, by estimate.",
+            [(q, given.recall) for q, given in shed if given.recall is not None],
+        ),
+    ):
+        yield from _metric(f"spaseq_{name}", kind, text, values)
+
+
+def _metric(name: str, kind: str, text: str, values: Sequence[tuple[str, float]]) -> Iterator[str]:
     if values:
         yield f"# HELP {name} {text}"
         yield f"# TYPE {name} {kind}"

@@ -18,10 +18,10 @@ from fastapi import APIRouter, Query, Request, Response
 from spaseq.language.reading.hints import nearest
 from spaseq.serve.asking import asked
 from spaseq.serve.errors import ApiError, beyond, told
-from spaseq.serve.limits import ServeLimits
 from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.graphs import accepted, unacceptable
 from spaseq.serve.service import ServerState
+from spaseq.serve.settings import ServeLimits
 from spaseq.serve.sparql.dataset import SCHEME, SERVICES, Matches
 from spaseq.serve.sparql.text import PlainQuery, read
 from spaseq.serve.sparql.window import Newest, in_window, newest
@@ -180,4 +180,5 @@ def _refused(found: Refusal, limits: ServeLimits) -> ApiError:
     if found.kind == "internal":
         _LOG.error("a SPARQL query failed: %s", found.message)
         return ApiError(500, "internal", "the server failed; its log says more")
-    return ApiError(400, found.kind, found.message, hint=found.hint, line=found.line, column=found.column)
+    place = {"line": found.line, "column": found.column}
+    return ApiError(400, found.kind, found.message, place=place, hint=found.hint)

@@ -16,7 +16,7 @@ from spaseq.language import prepare
 from spaseq.language.syntax import Query
 from spaseq.limits import Limits
 from spaseq.patterns.kb import KnowledgeBase
-from spaseq.results.match import Match
+from spaseq.results.batch import Match
 from spaseq.serve.errors import beyond
 from spaseq.serve.newest.history import as_json
 from spaseq.serve.newest.recent import in_order, now

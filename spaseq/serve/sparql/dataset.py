@@ -19,7 +19,7 @@ from rdflib.term import Node, URIRef
 
 from spaseq.language.syntax import Construct, Query, Select
 from spaseq.patterns.kb import KnowledgeBase
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import columns
 from spaseq.serve.newest.history import NumberedMatch
 from spaseq.serve.newest.recent import KeptEvent
 from spaseq.serve.sparql.worker import EVENTS, Background, Change, Drop, GraphChange, Message

@@ -21,8 +21,8 @@ from typing import Final
 
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.serve.errors import ApiError, beyond
-from spaseq.serve.limits import ServeLimits
 from spaseq.serve.newest.recent import KeptEvent
+from spaseq.serve.settings import ServeLimits
 from spaseq.serve.sparql.dataset import Datasets, Matches
 from spaseq.serve.sparql.worker import NO_MEMORY, Answer, DatasetQuery, Refusal
 

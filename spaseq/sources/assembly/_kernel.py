@@ -6,7 +6,7 @@ between, or inside them. Everything else is *irregular* and left to the assemble
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -199,122 +199,123 @@ def _is_among(identifier: int, few: Ids) -> bool:
     return i < len(few)
 
 
+class QuadBlock(NamedTuple):
+    """Quads as ids, as ``scan`` writes them: the first ``size`` columns of ``rows``; a term table's arrays.
+
+    Quads with a negative subject are skipped. ``predicate`` gives times; 0 if no time is asked for.
+    """
+
+    terms: Ids
+    arena: Bytes
+    rows: Ids
+    size: int
+    predicate: int
+
+
+class EventRoom(NamedTuple):
+    """Room for the events of a block: their triples, one row each, and columns of the events.
+
+    Each event has its graph, the id, status and value of its time, and where its rows end. ``scratch``
+    is a hash table.
+    """
+
+    s: Ids
+    p: Ids
+    o: Ids
+    graph: Ids
+    time_id: Ids
+    status: Ids
+    time: Ids
+    end: Ids
+    scratch: Ids
+
+
+def event_room(quads: int) -> EventRoom:
+    """Return room for the events of so many quads."""
+    s, p, o, graph, time_id, status, time, end = np.empty((8, quads), dtype=np.int64)
+    scratch = np.empty(4 * quads + 4, dtype=np.int64)
+    return EventRoom(s, p, o, graph, time_id, status, time, end, scratch)
+
+
+@part
+def _end_event(
+    block: QuadBlock, to: EventRoom, number: int, start: int, row: int, graph: int, time: int
+) -> int:
+    """Write an event whose rows begin at ``start``, each of them once; return where they end."""
+    row = _distinct(to.s, to.p, to.o, start, row, to.scratch)
+    to.graph[number], to.time_id[number], to.end[number] = graph, time, row
+    if time != 0:
+        to.status[number], to.time[number] = read_time(block.terms, block.arena, time)
+    return row
+
+
 @kernel
-def graphs(
-    terms: Ids,
-    arena: Bytes,
-    count: int,
-    s: Ids,
-    p: Ids,
-    o: Ids,
-    g: Ids,
-    predicate: int,
-    barred: Ids,
-    delivered: Ids,
-    most: int,
-    index: Ids,
-    to_s: Ids,
-    to_p: Ids,
-    to_o: Ids,
-    to_graph: Ids,
-    to_time_id: Ids,
-    to_status: Ids,
-    to_time: Ids,
-    to_end: Ids,
-) -> tuple[int, int, int]:
+def graphs(block: QuadBlock, barred: Ids, delivered: Ids, most: int, to: EventRoom) -> tuple[int, int, int]:
     """Assemble whole graphs; return (number of events or ``IRREGULAR``, first line, line after the last).
 
-    Quads with a negative subject are skipped. ``predicate`` gives times in the default graph; 0 if no time is
-    asked for. A graph that is ``barred``, or was ``delivered``, must not begin. Lines before the first graph
-    that may begin are skipped. The last graph is not complete. Written are the rows, and for each event its
-    graph, the id, status and value of its time, and where its rows end. No event has more than ``most`` rows.
+    Times are in the default graph, or inside the event. A graph that is ``barred``, or was ``delivered``,
+    must not begin. Lines before the first graph that may begin are skipped. The last graph is not complete.
+    No event has more than ``most`` rows.
     """
+    terms, predicate, to_s, to_p, to_o = block.terms, block.predicate, to.s, to.p, to.o
+    s, p, o, g = block.rows[0], block.rows[1], block.rows[2], block.rows[3]
     found = row = start = first = begin = 0
     graph = time = coming = coming_time = coming_line = 0
     started, regular = False, True
-    for k in range(count):
-        if s[k] < 0:
+    for k in range(block.size):
+        if s[k] < 0 or (g[k] == 0 and p[k] != predicate):
             continue
-        if g[k] == 0:
-            if p[k] != predicate:
+        about = s[k] if g[k] == 0 else g[k]
+        if g[k] == 0 and started and about == graph:
+            regular = coming == 0 and (time == 0 or time == o[k])
+            time = o[k]
+        elif g[k] == 0 and started and coming != 0:
+            regular = about == coming and o[k] == coming_time
+        elif g[k] == 0 or not started or about != graph:
+            can = terms[about, KIND] == IRI and delivered[about] == 0 and not _is_among(about, barred)
+            if not can and not started:
                 continue
-            about = s[k]
-            if started and about == graph:
-                regular = coming == 0 and (time == 0 or time == o[k])
-                time = o[k]
-            elif started and coming != 0:
-                regular = about == coming and o[k] == coming_time
-            elif terms[about, KIND] != IRI or delivered[about] != 0 or _is_among(about, barred):
-                regular = not started
+            if not started:
+                started = True
+                first = k
+            if g[k] == 0:
+                regular = can
+                if can:
+                    coming, coming_time, coming_line = about, o[k], k
             else:
-                coming, coming_time, coming_line = about, o[k], k
-                if not started:
-                    started = True
-                    first = k
-        else:
-            if not started or g[k] != graph:
-                new = g[k]
-                can = terms[new, KIND] == IRI and delivered[new] == 0 and not _is_among(new, barred)
-                if not started:
-                    if not can:
-                        continue
-                    started = True
-                    first = k
-                regular = can and (coming == 0 or coming == new)
+                regular = can and (coming == 0 or coming == about)
                 if graph != 0:
                     if time == 0 and predicate != 0:
                         time = _inside(to_s, to_p, to_o, start, row, predicate, graph)
                     regular = regular and (time != 0 or predicate == 0) and row - start <= most
-                    row = _distinct(to_s, to_p, to_o, start, row, index)
-                    to_graph[found], to_time_id[found], to_end[found] = graph, time, row
-                    if time != 0:
-                        to_status[found], to_time[found] = read_time(terms, arena, time)
+                    start = row = _end_event(block, to, found, start, row, graph, time)
                     delivered[graph] = 1  # for now, so that it cannot begin again
                     found += 1
-                    start = row
                 begin = k if coming == 0 else coming_line
-                graph, time, coming = new, coming_time if coming != 0 else 0, 0
-            elif coming != 0:
-                regular = False
+                graph, time, coming = about, coming_time if coming != 0 else 0, 0
+        elif coming != 0:
+            regular = False
+        if g[k] != 0:
             to_s[row], to_p[row], to_o[row] = s[k], p[k], o[k]
             row += 1
         if not regular:
             break
     for k in range(found):
-        delivered[to_graph[k]] = 0
-    if not regular:
-        return IRREGULAR, 0, 0
-    return found, first, begin
+        delivered[to.graph[k]] = 0
+    return (found, first, begin) if regular else (IRREGULAR, 0, 0)
 
 
 @kernel
-def groups(
-    terms: Ids,
-    arena: Bytes,
-    count: int,
-    s: Ids,
-    p: Ids,
-    o: Ids,
-    predicate: int,
-    lead: int,
-    size: int,
-    index: Ids,
-    to_s: Ids,
-    to_p: Ids,
-    to_o: Ids,
-    to_time_id: Ids,
-    to_status: Ids,
-    to_time: Ids,
-    to_end: Ids,
-) -> tuple[int, int, int]:
+def groups(block: QuadBlock, lead: int, size: int, to: EventRoom) -> tuple[int, int, int]:
     """Assemble events of ``size`` triples, after ``lead`` triples that are skipped; the result is that of
     ``graphs``.
 
-    The output arrays are those of ``graphs``; the time is always inside the event.
+    The time is always inside the event.
     """
+    s, p, o = block.rows[0], block.rows[1], block.rows[2]
     found = row = start = seen = 0
-    first = begin = count
-    for k in range(count):
+    first = begin = block.size
+    for k in range(block.size):
         if s[k] < 0:
             continue
         seen += 1
@@ -324,18 +325,15 @@ def groups(
             begin = k
             if seen - lead == 1:
                 first = k
-        to_s[row], to_p[row], to_o[row] = s[k], p[k], o[k]
+        to.s[row], to.p[row], to.o[row] = s[k], p[k], o[k]
         row += 1
         if (seen - lead) % size == 0:
             time = 0
-            if predicate != 0:
-                time = _inside(to_s, to_p, to_o, start, row, predicate, 0)
+            if block.predicate != 0:
+                time = _inside(to.s, to.p, to.o, start, row, block.predicate, 0)
                 if time == 0:
                     return IRREGULAR, 0, 0
-                to_status[found], to_time[found] = read_time(terms, arena, time)
-            row = _distinct(to_s, to_p, to_o, start, row, index)
-            to_time_id[found], to_end[found] = time, row
+            start = row = _end_event(block, to, found, start, row, 0, time)
             found += 1
-            start = row
-            begin = count
+            begin = block.size
     return found, first, begin

@@ -47,7 +47,7 @@ _USUAL_DOUBLE: Final = r"^-?[0-9]+(\.[0-9]+)?$"
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class FixedTerm:
     """A term that is the same in each row, in N-Triples; a blank node is fresh in each row."""
 
     text: str
@@ -67,7 +67,7 @@ class Coded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ColumnLiteral:
     """A column's value as a literal."""
 
     column: str
@@ -145,7 +145,7 @@ class Iri:
         return all(_are_names(batch.column(column)) for column in self.columns)
 
 
-Slot = Constant | Value | Iri
+Slot = FixedTerm | ColumnLiteral | Iri
 
 
 class Template:
@@ -161,7 +161,7 @@ class Template:
     def columns(self) -> set[str]:
         """Return the columns that it uses."""
         slots = [slot for triple in self.triples for slot in triple] + ([self.graph] if self.graph else [])
-        return {column for slot in slots if not isinstance(slot, Constant) for column in slot.columns}
+        return {column for slot in slots if not isinstance(slot, FixedTerm) for column in slot.columns}
 
 
 def _triples(template: str, known: Collection[str]) -> list[tuple[str, str, str]]:
@@ -219,11 +219,11 @@ def _check(column: str, known: Collection[str]) -> None:
 def _slot(text: str) -> Slot:
     """Return a term with its holes."""
     if text.startswith(f"<{_HOLE}"):
-        return Value(unquote(text[len(_HOLE) + 1 : -1]))
+        return ColumnLiteral(unquote(text[len(_HOLE) + 1 : -1]))
     if f"%7D{_HOLE}" in text:
         filled = re.sub(rf"%7B((?:(?!%7[BD]).)+)%7D{_HOLE}", lambda part: f"{{{unquote(part[1])}}}", text)
         return Iri.of(filled[1:-1].removeprefix(_WHOLE))
-    return Constant(text)
+    return FixedTerm(text)
 
 
 def check_types(template: Template, schema: pa.Schema) -> None:
@@ -236,7 +236,7 @@ def check_types(template: Template, schema: pa.Schema) -> None:
                 f"?{column} is a column of {kind}, and a term has one value: make a column of each part"
             )
     for slot in (slot for triple in template.triples for slot in triple):
-        if isinstance(slot, Value):
+        if isinstance(slot, ColumnLiteral):
             kind = schema.field(slot.column).type
             plain = kind.value_type if types.is_dictionary(kind) else kind
             numbers = types.is_integer(plain) or types.is_floating(plain) or types.is_decimal(plain)
@@ -368,7 +368,7 @@ def is_valid(text: str) -> bool:
 
 
 def constant_term(text: str) -> NamedNode | BlankNode | Literal:
-    """Return the term of a ``Constant``."""
+    """Return the term of a ``FixedTerm``."""
     (quad,) = parse(f"<x:x> <x:x> {text} .", format=RdfFormat.N_TRIPLES)
     assert isinstance(quad.object, NamedNode | BlankNode | Literal)
     return quad.object

@@ -50,7 +50,7 @@ class _Triples(NamedTuple):
 
 
 class FastRows:
-    """Lifts rows as ``rows.Lifter`` does, if they are usual."""
+    """Lifts rows as ``RowLifter`` does, if they are usual."""
 
     def __init__(self, context: str, sink: EventSink, times: RowTimes | None = None) -> None:
         self._templates = Templates(context)

@@ -21,7 +21,7 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from spaseq.sources.columns.holes import Iri, Slot, Template, Value
+    from spaseq.sources.columns.holes import ColumnLiteral, Iri, Slot, Template
 
 #: Rows that become events at once.
 _ROWS: Final = 1 << 16
@@ -189,7 +189,7 @@ class Lifted:
         return offset, (s[good][there], p, o)
 
 
-class Lifter:
+class TableLifter:
     """Batches of Arrow → terms of a dictionary, by a template."""
 
     def __init__(self, template: Template, dictionary: Dictionary, limits: Limits) -> None:
@@ -246,16 +246,18 @@ class Lifter:
         return known[slot]
 
     def _made(self, slot: Slot, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]) -> Ids:
-        from spaseq.sources.columns.holes import Constant, constant_term
+        from spaseq.sources.columns.holes import FixedTerm, constant_term
 
         table = self._dictionary.table()
-        if not isinstance(slot, Constant):
+        if not isinstance(slot, FixedTerm):
             return self._column(slot, batch, reasons)
         if slot.is_blank:
             return table.fresh(len(batch))
         return np.full(len(batch), self._dictionary.intern(constant_term(slot.text)), dtype=np.int64)
 
-    def _column(self, slot: Value | Iri, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]) -> Ids:
+    def _column(
+        self, slot: ColumnLiteral | Iri, batch: pa.RecordBatch, reasons: list[tuple[Mask, str]]
+    ) -> Ids:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -306,7 +308,7 @@ class _Rows:
     """Batches of Arrow → events."""
 
     def __init__(self, template: Template, time: str | None, sink: EventSink) -> None:
-        self._lifter = Lifter(template, sink.dictionary, sink.limits)
+        self._lifter = TableLifter(template, sink.dictionary, sink.limits)
         self._time = time
         self._sink = sink
         self._row = 0

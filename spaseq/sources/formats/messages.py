@@ -8,12 +8,12 @@ bad event; later messages are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import IO, Final
 
-from pyoxigraph import Quad
+from pyoxigraph import Quad, RdfFormat, serialize
 
 from spaseq.limits import Limits
 from spaseq.sources._bytes import LONGEST
@@ -148,3 +148,28 @@ class _Splitter:
             return QuadMessage(self._count, self._pieces.parse(text), text)
         except PieceError as bad:
             return QuadMessage(self._count, [], text, f"{bad.reason} (line {bad.line} of the message)")
+
+
+_SYNTAXES: Final = {"trig": RdfFormat.TRIG, "nq": RdfFormat.N_QUADS}
+
+
+def write_messages(messages: Iterable[Iterable[Quad]], output: IO[bytes], syntax: str = "nq") -> None:
+    """Write datasets as messages, each with a delimiter after it, in ``nq`` (default) or ``trig``.
+
+    Each message is flushed, so that the reader of a pipe gets it at once.
+
+    >>> from io import BytesIO
+    >>> from pyoxigraph import NamedNode
+    >>> out = BytesIO()
+    >>> a = NamedNode("http://example.org/a")
+    >>> write_messages([[Quad(a, a, a, a)]], out)
+    >>> print(out.getvalue().decode(), end="")
+    VERSION "1.2-messages"
+    <http://example.org/a> <http://example.org/a> <http://example.org/a> <http://example.org/a> .
+    MESSAGE
+    """
+    output.write(b'VERSION "1.2-messages"\n')
+    for message in messages:
+        serialize(message, output, format=_SYNTAXES[syntax])
+        output.write(b"MESSAGE\n")
+        output.flush()

@@ -31,8 +31,7 @@ from spaseq.sources._options import SourceOptions
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.columns.context import DECIMAL, KeyGroup, Number, Value
 from spaseq.sources.formats._lift import lift, load_context, terms_of
-from spaseq.sources.formats.items import split_items
-from spaseq.sources.formats.jsonld import shortened
+from spaseq.sources.formats.jsonld import shortened, split_items
 from spaseq.sources.formats.row_times import RowTimes
 from spaseq.terms.dictionary import Term
 
@@ -70,7 +69,7 @@ class _BlockRows:
     around: Sequence[str] = ()
 
 
-def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> Lifter:
+def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> RowLifter:
     """Return the lifter of a source's rows. Raises SourceError without a readable context."""
     if options.context is None and sink.contexts is None:
         raise SourceError(
@@ -78,10 +77,10 @@ def open_lifter(name: str, options: SourceOptions, sink: EventSink) -> Lifter:
             "if each row names its own"
         )
     context = load_context(options.context, sink.limits, sink.contexts) if options.context else "{}"
-    return Lifter(context, sink, options)
+    return RowLifter(context, sink, options)
 
 
-class Lifter:
+class RowLifter:
     """Rows → events, by the fast path where possible."""
 
     def __init__(self, context: str, sink: EventSink, options: SourceOptions, *, fast: bool = True) -> None:
@@ -155,7 +154,7 @@ class Lifter:
         return f"the context lifts nothing of this row: it has {keys}, and the context defines {terms}"
 
 
-def read_ndjson(blocks: Iterator[bytes], sink: EventSink, lifter: Lifter) -> Iterator[None]:
+def read_ndjson(blocks: Iterator[bytes], sink: EventSink, lifter: RowLifter) -> Iterator[None]:
     """Read JSON objects, one per line; pause after each block."""
     for first, text in whole_lines(blocks, sink.bad):
         lifter.lift(_ndjson_rows(first, text, sink))
@@ -211,7 +210,7 @@ def _object(text: str) -> tuple[tuple[str, ...], tuple[Value, ...]]:
 
 
 def read_csv(
-    blocks: Iterator[bytes], sink: EventSink, lifter: Lifter, options: SourceOptions
+    blocks: Iterator[bytes], sink: EventSink, lifter: RowLifter, options: SourceOptions
 ) -> Iterator[None]:
     """Read CSV rows, with a header line unless ``header`` names the columns; pause after each block."""
     reader = _Csv(sink, lifter, options)
@@ -228,7 +227,7 @@ _VALUE: Final = re.compile(r"\s*[-+]?\.?\d.*")
 class _Csv:
     """Lines → records → rows. Holds the lines of a record with open quotes."""
 
-    def __init__(self, sink: EventSink, lifter: Lifter, options: SourceOptions) -> None:
+    def __init__(self, sink: EventSink, lifter: RowLifter, options: SourceOptions) -> None:
         self._sink = sink
         self._lifter = lifter
         self._header = tuple(options.header or ())

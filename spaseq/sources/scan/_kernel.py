@@ -8,7 +8,7 @@ certainly valid. Invariant: the scanner returns no quad that pyoxigraph would no
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -62,6 +62,15 @@ ID_SEEN: Final = 0
 START_SEEN: Final = 1
 LENGTH_SEEN: Final = 2
 NEXT_SEEN: Final = 3
+
+# Places in `cursor`: where the next line begins, its number, the number of quads, where the text ends, and
+# whether quads may have graphs.
+BEGIN: Final = 0
+LINE: Final = 1
+COUNT: Final = 2
+SIZE: Final = 3
+WITH_GRAPHS: Final = 4
+CURSOR: Final = 5
 
 _IN_LABEL: Final = byte_class(ALNUM + b"_")
 
@@ -136,26 +145,39 @@ def _quote_or_break(word: np.uint64) -> np.uint64:
     return _zeros(word ^ _QUOTES) | _zeros(word ^ _BACKSLASHES) | _zeros(word ^ _NEWLINES)
 
 
+class Written(NamedTuple):
+    """Where a term is in a text: its kind, its first byte, the end of a literal's string, the end."""
+
+    kind: int
+    start: int
+    middle: int
+    end: int
+
+
 @inlined
 def _enter(
-    slots: Slots,
-    terms: Ids,
-    arena: Bytes,
-    counts: Ids,
-    text: Bytes,
-    start: int,
-    end: int,
-    code: np.uint64,
-    kind: int,
-    middle: int,
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, term: Written, code: np.uint64
 ) -> int:
     """Return the id of a plain term; 0 if it is new and not certainly valid."""
+    kind, start, middle, end = term
     slot = place(slots, terms, arena, text, start, end - start, code)
     identifier: Any = np.int64(slots[slot])
     if identifier == 0 and is_valid(arena, counts, text, start, end, kind, middle):
         identifier = new_id(terms, counts, kind)
-        put(slots, terms, arena, counts, slot, code, identifier, text, start, end - start)
+        slots[slot] = identifier
+        put(terms, arena, counts, code, identifier, text, start, end - start)
     return identifier
+
+
+@inlined
+def _iri(
+    slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, start: int, size: int
+) -> tuple[int, int]:
+    """Return (id, end) of the IRI at ``start``; the id is 0 unless it is plain."""
+    stop, code = _iri_end(text, start, size, counts[SEED])
+    if stop <= 0:
+        return 0, stop
+    return _enter(slots, terms, arena, counts, text, Written(IRI, start, stop, stop), code), stop
 
 
 @part
@@ -204,7 +226,7 @@ def _literal(
             return 0, 0
     code = mix(code, word if stop == i + 8 else low_bytes(word, stop - i))
     code = finish(code, stop - start)
-    return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
+    return _enter(slots, terms, arena, counts, text, Written(LITERAL, start, middle, stop), code), stop
 
 
 @part
@@ -220,14 +242,15 @@ def _tagged(
     length = stop - start
     if not upper:
         code = digest(text, start, length, counts[SEED])
-        return _enter(slots, terms, arena, counts, text, start, stop, code, LITERAL, middle), stop
+        return _enter(slots, terms, arena, counts, text, Written(LITERAL, start, middle, stop), code), stop
     at = counts[USED]  # the canonical form, at its place in the arena if it is new
     for i in range(length):
         c = text[start + i]
         arena[at + i] = c | 0x20 if start + i > middle and c >= _A and c <= _Z else c
     code = digest(arena, at, length, counts[SEED])
     middle += at - start
-    return _enter(slots, terms, arena, counts, arena, at, at + length, code, LITERAL, middle), stop
+    term = Written(LITERAL, at, middle, at + length)
+    return _enter(slots, terms, arena, counts, arena, term, code), stop
 
 
 @part
@@ -240,7 +263,7 @@ def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, sta
     if stop == start + 2:
         return 0, stop
     code = digest(text, start, stop - start, counts[SEED])
-    return _enter(slots, terms, arena, counts, text, start, stop, code, LABEL, stop), stop
+    return _enter(slots, terms, arena, counts, text, Written(LABEL, start, stop, stop), code), stop
 
 
 @inlined
@@ -255,13 +278,6 @@ def _is_again(text: Bytes, i: int, size: int, seen: Ids, row: int) -> bool:
 
 
 @inlined
-def _see(seen: Ids, row: int, identifier: int, start: int, length: int) -> None:
-    seen[row, ID_SEEN] = identifier
-    seen[row, START_SEEN] = start
-    seen[row, LENGTH_SEEN] = length
-
-
-@inlined
 def _ends(text: Bytes, i: int, size: int) -> int:
     """Return where the next line begins, if only white space is left of this one; else 0."""
     i = _blanks(text, i, size)
@@ -270,40 +286,69 @@ def _ends(text: Bytes, i: int, size: int) -> int:
     return i + 1 if i >= size or text[i] == _NEWLINE else 0
 
 
+@inlined
+def _likely(text: Bytes, i: int, size: int, seen: Ids, position: int, predicate: int) -> tuple[int, bool]:
+    """Return the row of `seen` of a position's next IRI, and whether the IRI of that row is at ``i``."""
+    row = position if position != 1 else seen[predicate, NEXT_SEEN]
+    again = position != 2 and _is_again(text, i, size, seen, row)
+    if not again and (position == 0 or position == 3):
+        row = GRAPH if position == 0 else TIMED
+        again = _is_again(text, i, size, seen, row)
+    return row, again
+
+
+@inlined
+def _remember(
+    seen: Ids, position: int, row: int, again: bool, predicate: int, term: Written, identifier: int
+) -> int:
+    """Note the IRI of a position; return the row of the last predicate."""
+    if position == 2:
+        return predicate
+    if position == 1:
+        if not again:
+            row = PREDICATES + (identifier & (SEEN - PREDICATES - 1))
+            seen[predicate, NEXT_SEEN] = row
+        predicate = row
+    elif row != position:
+        row, again = position, False
+    if not again:
+        seen[row, ID_SEEN] = identifier
+        seen[row, START_SEEN] = term.start
+        seen[row, LENGTH_SEEN] = term.end - term.start
+    return predicate
+
+
+@inlined
+def _odd(text: Bytes, begin: int, size: int) -> tuple[int, bool]:
+    """Return where the line after an odd one begins, and whether the odd one may hold a quad."""
+    end = _line_end(text, begin, size)
+    following = end + 1
+    if end > begin and text[end - 1] == _RETURN:
+        end -= 1
+    return following, text[_blanks(text, begin, end)] != _HASH or not is_text(text, begin, end)
+
+
 @kernel
 def scan(
-    text: Bytes,
-    begin: int,
-    size: int,
-    with_graphs: bool,
-    slots: Slots,
-    terms: Ids,
-    arena: Bytes,
-    counts: Ids,
-    seen: Ids,
-    count: int,
-    line: int,
-    quads: Ids,
-) -> tuple[int, int, int]:
-    """Scan the lines of ``text[begin:size]``; write their quads from number ``count`` on.
+    text: Bytes, cursor: Ids, slots: Slots, terms: Ids, arena: Bytes, counts: Ids, seen: Ids, quads: Ids
+) -> None:
+    """Scan the lines that a text has from the cursor on; write their quads.
 
-    ``quads``, ``(6, room)``: subject, predicate, object, graph (0 in the default graph), where the line
-    begins, and its number from ``line`` on. The subject of an odd line is ``ODD``. The arena must have room
-    for all bytes. ``seen``, ``(SEEN, 4)``, belongs to the scanner and starts with zeros: id, start and length
-    of IRIs that are likely to repeat. Returns the next ``count``, the next ``line``, and where the first line
-    begins for which there was no room; else ``size`` or more.
+    ``cursor``, ``(CURSOR,)``, is moved: see above. ``quads``, ``(6, room)``: subject, predicate, object,
+    graph (0: default), where the line begins, its number. The subject of an odd line is ``ODD``. The arena
+    must have room for all bytes. ``seen``, ``(SEEN, 4)``, belongs to the scanner and starts with zeros: id,
+    start and length of IRIs that are likely to repeat. The scan stops at a line without room.
     """
-    room = quads.shape[1]
+    begin, line, count = cursor[BEGIN], cursor[LINE], cursor[COUNT]
+    size, with_graphs = cursor[SIZE], cursor[WITH_GRAPHS] != 0
     predicate = PREDICATES
     while begin < size:
-        if count == room or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
+        if count == quads.shape[1] or 2 * (counts[LIVE] + 4) > len(slots) or counts[LIVE] + 5 > len(terms):
             break
         following = _ends(text, begin, size)
         if following == 0:
             i = _blanks(text, begin, size)
-            quads[3, count] = 0
-            quads[4, count] = begin
-            quads[5, count] = line
+            quads[3, count], quads[4, count], quads[5, count] = 0, begin, line
             position = 0
             while position < 4:
                 c = text[i]
@@ -311,28 +356,14 @@ def scan(
                     break
                 identifier = 0
                 if c == _LT:
-                    row = position if position != 1 else seen[predicate, NEXT_SEEN]
-                    again = position != 2 and _is_again(text, i, size, seen, row)
-                    if not again and (position == 0 or position == 3):
-                        row = GRAPH if position == 0 else TIMED
-                        again = _is_again(text, i, size, seen, row)
+                    row, again = _likely(text, i, size, seen, position, predicate)
                     if again:
-                        identifier = seen[row, ID_SEEN]
-                        stop = i + seen[row, LENGTH_SEEN]
+                        identifier, stop = seen[row, ID_SEEN], i + seen[row, LENGTH_SEEN]
                     else:
-                        stop, code = _iri_end(text, i, size, counts[SEED])
-                        if stop > 0:
-                            identifier = _enter(slots, terms, arena, counts, text, i, stop, code, IRI, stop)
+                        identifier, stop = _iri(slots, terms, arena, counts, text, i, size)
                     if identifier != 0:
-                        if position == 1:
-                            if not again:
-                                row = PREDICATES + (identifier & (SEEN - PREDICATES - 1))
-                                seen[predicate, NEXT_SEEN] = row
-                            predicate = row
-                        elif position != 2 and row != position:
-                            row, again = position, False
-                        if not again and position != 2:
-                            _see(seen, row, identifier, i, stop - i)
+                        term = Written(IRI, i, stop, stop)
+                        predicate = _remember(seen, position, row, again, predicate, term, identifier)
                         i = stop
                 elif c == _QUOTE and position == 2:
                     identifier, i = _literal(slots, terms, arena, counts, text, i, size)
@@ -347,13 +378,9 @@ def scan(
             if (position == 3 or (position == 4 and with_graphs)) and text[i] == _DOT:
                 following = _ends(text, i + 1, size)
             if following == 0:
-                end = _line_end(text, begin, size)
-                following = end + 1
-                if end > begin and text[end - 1] == _RETURN:
-                    end -= 1
+                following, may_hold = _odd(text, begin, size)
                 quads[0, count] = ODD
-                if text[_blanks(text, begin, end)] != _HASH or not is_text(text, begin, end):
-                    count += 1
+                count += may_hold
             else:
                 if position == 3:
                     for column in range(NEXT_SEEN):
@@ -361,4 +388,4 @@ def scan(
                 count += 1
         begin = following
         line += 1
-    return count, line, begin
+    cursor[BEGIN], cursor[LINE], cursor[COUNT] = begin, line, count

@@ -17,11 +17,21 @@ from pyoxigraph import DefaultGraph, Quad, Triple
 from spaseq.events import Clock, Ids
 from spaseq.limits import Limits
 from spaseq.sources.assembly import assemble as _assemble
-from spaseq.sources.assembly._kernel import INSTANT, IRREGULAR, TICK, UNREAD, graphs, groups, read_times
+from spaseq.sources.assembly._kernel import (
+    INSTANT,
+    IRREGULAR,
+    TICK,
+    UNREAD,
+    QuadBlock,
+    event_room,
+    graphs,
+    groups,
+    read_times,
+)
 from spaseq.sources.assembly.assemble import GraphAssembler, TripleGroups
 from spaseq.sources.assembly.sink import EventSink
 from spaseq.sources.formats._parse import PieceError, Pieces
-from spaseq.sources.scan._kernel import ODD, SEEN, scan
+from spaseq.sources.scan._kernel import BEGIN, COUNT, LINE, ODD, SEEN, scan
 from spaseq.sources.times import Time, read_time
 from spaseq.terms._table_kernel import KIND, LABEL, PADDING
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -59,18 +69,17 @@ class Quads:
         data[: len(text)] = np.frombuffer(text, dtype=np.uint8)
         data[len(text) : len(text) + PADDING] = 0
         seen = np.zeros((SEEN, 4), dtype=np.int64)
-        self.count, line, done = 0, 0, 0
-        while done < len(text):
+        cursor = np.array([0, 0, 0, len(text), self._with_graphs], dtype=np.int64)
+        self.count = 0
+        while cursor[BEGIN] < len(text):
             table.reserve(_AT_ONCE, 0)
             if self.count == self.rows.shape[1]:
                 rows = np.empty((6, max(_AT_ONCE, 2 * self.count)), dtype=np.int64)
                 rows[:, : self.count] = self.rows
                 self.rows = rows
-            self.count, line, done = scan(
-                data, done, len(text), self._with_graphs,
-                table.slots, table.terms, table.arena, table.counts, seen, self.count, line, self.rows,
-            )  # fmt: skip
-        self.lines = line
+            scan(data, cursor, table.slots, table.terms, table.arena, table.counts, seen, self.rows)
+            self.count = int(cursor[COUNT])
+        self.lines = int(cursor[LINE])
         if self._longest is not None and len(text) > self._longest:
             starts = np.append(self.rows[4, : self.count], len(text))
             if int(np.diff(starts).max(initial=0)) > self._longest:
@@ -125,12 +134,7 @@ class FastLines:
         if sink.predicate is not None:
             self._predicate = self._dictionary.pin(sink.predicate)
         self._path = [self._dictionary.pin(step) for step in sink.path.steps] if sink.path else []
-        self._resize(0)
-
-    def _resize(self, room: int) -> None:
-        self._s, self._p, self._o = np.empty((3, room), dtype=np.int64)
-        self._graph, self._time_id, self._status, self._time, self._end = np.empty((5, room), dtype=np.int64)
-        self._index = np.empty(4 * room + 4, dtype=np.int64)
+        self._events = event_room(0)
 
     def read(self, first: int, text: bytes) -> None:
         """Read whole lines; ``first`` is the number of the first one."""
@@ -156,26 +160,18 @@ class FastLines:
     def _assemble(self) -> tuple[int, int, int]:
         """Return (number of events, first line of the first, line after the last)."""
         quads = self._quads
-        s, p, o, g = quads.rows[:4]
-        if quads.count > len(self._s):
-            self._resize(len(s))
+        if quads.count > len(self._events.s):
+            self._events = event_room(quads.rows.shape[1])
         table = self._dictionary.table()
+        block = QuadBlock(table.terms, table.arena, quads.rows, quads.count, self._predicate)
         assembler = self._assembler
         if isinstance(assembler, TripleGroups):
-            return groups(
-                table.terms, table.arena, quads.count, s, p, o, self._predicate,
-                assembler.missing, assembler.size, self._index,
-                self._s, self._p, self._o, self._time_id, self._status, self._time, self._end,
-            )  # fmt: skip
+            return groups(block, assembler.missing, assembler.size, self._events)
         started = assembler.started()
         if started is None:
             return IRREGULAR, 0, 0
         barred = np.array([self._dictionary.intern(name) for name in started], dtype=np.int64)
-        return graphs(
-            table.terms, table.arena, quads.count, s, p, o, g, self._predicate,
-            barred, assembler.delivered.numbers(), _assemble.HELD, self._index,
-            self._s, self._p, self._o, self._graph, self._time_id, self._status, self._time, self._end,
-        )  # fmt: skip
+        return graphs(block, barred, assembler.delivered.numbers(), _assemble.HELD, self._events)
 
     def _deliver(self, count: int) -> bool:
         """Deliver the assembled events; return False, and deliver none, if an event has no plain time."""
@@ -187,27 +183,27 @@ class FastLines:
         else:
             if not assembler.settle():
                 return False
-            graph = self._graph[:count].copy()
+            graph = self._events.graph[:count].copy()
         if self._path and not self._follow(count):
             return False
         clock = self._clock(count)
         if clock is None:
             return False
-        time = None if self._sink.is_arrival else self._time[:count].copy()
+        time = None if self._sink.is_arrival else self._events.time[:count].copy()
         offset = np.zeros(count + 1, dtype=np.int64)
-        offset[1:] = self._end[:count]
+        offset[1:] = self._events.end[:count]
         if not self._sink.extend(graph, clock, time, offset, self._triples(offset)):
             return False
         if isinstance(assembler, TripleGroups):
             assembler.passed(count)
         else:
-            assembler.passed(graph, self._time_id[:count] if self._predicate else np.zeros_like(graph))
+            assembler.passed(graph, self._events.time_id[:count] if self._predicate else np.zeros_like(graph))
         return True
 
     def _follow(self, count: int) -> bool:
         """Write the times at the end of the path; return False if an event has none, or several."""
-        end, limit = self._end[:count], self._dictionary.limit
-        s, p, o = (column[: end[-1]] for column in (self._s, self._p, self._o))
+        end, limit = self._events.end[:count], self._dictionary.limit
+        s, p, o = (column[: end[-1]] for column in self._events[:3])
         event = np.repeat(np.arange(count), np.diff(end, prepend=0))
         reached = np.empty(0, dtype=np.int64)
         for number, step in enumerate(self._path):
@@ -218,25 +214,25 @@ class FastLines:
         found = np.unique(reached)
         if len(found) != count or (found // limit != np.arange(count)).any():
             return False
-        ids = self._time_id[:count]
+        ids = self._events.time_id[:count]
         ids[:] = found % limit
         table = self._dictionary.table()
-        read_times(table.terms, table.arena, ids, self._status[:count], self._time[:count])
+        read_times(table.terms, table.arena, ids, self._events.status[:count], self._events.time[:count])
         return True
 
     def _clock(self, count: int) -> Clock | None:
         """Return the one clock of the times; None if there are several, or a time is ill-formed."""
         if self._sink.is_arrival:
             return Clock.TICKS
-        status = self._status[:count]
+        status = self._events.status[:count]
         for event in np.flatnonzero(status == UNREAD).tolist():
             try:
-                time: Time = read_time(self._dictionary.term(int(self._time_id[event])))
+                time: Time = read_time(self._dictionary.term(int(self._events.time_id[event])))
             except ValueError:
                 return None
             if time.doubtful and not self._sink.has_warned:
                 return None
-            self._time[event] = time.value
+            self._events.time[event] = time.value
             status[event] = TICK if time.clock is Clock.TICKS else INSTANT
         if (status != status[0]).any():
             return None
@@ -244,7 +240,7 @@ class FastLines:
 
     def _triples(self, offset: Ids) -> tuple[Ids, Ids, Ids]:
         """Return the rows of the events, with a fresh blank node for each label of an event."""
-        s, p, o = (column[: offset[-1]].copy() for column in (self._s, self._p, self._o))
+        s, p, o = (column[: offset[-1]].copy() for column in self._events[:3])
         table = self._dictionary.table()
         labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
         if labels[0].any() or labels[1].any():

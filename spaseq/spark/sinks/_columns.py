@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StringType, StructType, _parse_datatype_
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.language.syntax import Query
-from spaseq.results.writers._columns import columns
+from spaseq.results.writers._base import columns
 from spaseq.spark.sinks._lines import MATCH
 
 _TERM: Final = "STRUCT<type: STRING, value: STRING, datatype: STRING, `xml:lang`: STRING>"

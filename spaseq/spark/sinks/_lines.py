@@ -14,7 +14,8 @@ from rdflib import BNode, Literal, URIRef
 
 from spaseq.events import Clock, EventBatch, Ids
 from spaseq.language.syntax import Construct, Query
-from spaseq.results.match import Event, Match
+from spaseq.results.batch import Match
+from spaseq.results.event import Event
 from spaseq.sources import BadEvent
 from spaseq.terms.dictionary import Dictionary
 from spaseq.terms.interop import RdflibTerm
@@ -80,7 +81,7 @@ def match_of(line: str, query: Query) -> Match:
     if isinstance(query.form, Construct):
         parsed = ox.parse(data["graph"].encode(), format=ox.RdfFormat.N_TRIPLES)
         constructed = [(t.subject, t.predicate, t.object) for t in (quad.triple for quad in parsed)]
-    from spaseq.results.writers._columns import columns
+    from spaseq.results.writers._base import columns
 
     return Match(
         query=query,

@@ -23,7 +23,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from spaseq.errors import SourceError
-from spaseq.sources._folder import files_of
+from spaseq.sources._bytes import files_of
 from spaseq.sources._options import COMPRESSED, EXTENSIONS
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)")

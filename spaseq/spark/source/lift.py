@@ -20,8 +20,8 @@ from spaseq.errors import SourceError
 from spaseq.events import Clock, EventBatch, batch_of
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent
-from spaseq.sources.columns.holes import Iri, Template, Value, check_types
-from spaseq.sources.columns.table import Lifter, shown
+from spaseq.sources.columns.holes import ColumnLiteral, Iri, Template, check_types
+from spaseq.sources.columns.table import TableLifter, shown
 from spaseq.spark.sessions import require_classic
 from spaseq.spark.sinks._columns import Key
 from spaseq.spark.source._rows import Behind, integers, remembered
@@ -104,7 +104,7 @@ def _around(template: Template, column: str) -> tuple[tuple[str, str], ...]:
     for slot in (*slots, template.graph):
         if isinstance(slot, Iri) and slot.columns == (column,):
             found[slot.parts[0], slot.parts[2]] = None
-        elif isinstance(slot, Value) and slot.column == column:
+        elif isinstance(slot, ColumnLiteral) and slot.column == column:
             found["", ""] = None
     return tuple(found)
 
@@ -132,7 +132,7 @@ class Lifting:
             telling_ties(rows, self.told)
         rows = rows.rename_columns(["__time", "__n", *self.names])
         with dictionary.lock:
-            lifted = Lifter(self.template, dictionary, Limits()).lift(rows)
+            lifted = TableLifter(self.template, dictionary, Limits()).lift(rows)
             for name in ("__n", "__time"):
                 missing = np.asarray(rows.column(name).is_null())
                 lifted.reasons.insert(0, (missing, f"its {name.strip('_')} is null"))

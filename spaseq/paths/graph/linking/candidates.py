@@ -13,7 +13,7 @@ import numpy as np
 from pyoxigraph import Literal, NamedNode
 
 from spaseq.errors import QueryError, QueryMeaningError
-from spaseq.language.reading.source import Source
+from spaseq.language.reading.source import QueryText
 from spaseq.paths.graph.linking._kernel_index import HARD, Keys, read_keys
 from spaseq.paths.graph.linking.index import Index, key, orders, shortened, spans
 from spaseq.paths.graph.names import LABELS, local_name, names_of
@@ -37,7 +37,7 @@ _OTHERS: Final = (
 )
 
 
-class Kind(IntEnum):
+class NameKind(IntEnum):
     """What of a node a name is."""
 
     LABEL = 0
@@ -48,14 +48,14 @@ class Kind(IntEnum):
 
 #: What a name is worth that is just the one looked for.
 _WORTH: Final = {
-    Kind.LABEL: 1.0,
-    Kind.OTHER_LABEL: 0.95,
-    Kind.LAST_SEGMENT: 0.9,
-    Kind.LITERAL: 0.8,
+    NameKind.LABEL: 1.0,
+    NameKind.OTHER_LABEL: 0.95,
+    NameKind.LAST_SEGMENT: 0.9,
+    NameKind.LITERAL: 0.8,
 }
 
 #: What ``Candidate.by`` says of nodes that have the name that was looked for.
-_CALLED: Final = {kind: kind.name.lower().replace("_", " ") for kind in Kind}
+_CALLED: Final = {kind: kind.name.lower().replace("_", " ") for kind in NameKind}
 
 #: What a name is worth that differs from the one looked for by the order of its words, or as its short form;
 #: of a name in a phrase at least this, and more by its share of the letters.
@@ -121,7 +121,7 @@ class Linker:
 
     index: Index
     degrees: Nodes
-    changed: Mapping[int, tuple[tuple[str, Kind], ...]] = field(default_factory=dict)
+    changed: Mapping[int, tuple[tuple[str, NameKind], ...]] = field(default_factory=dict)
     more_edges: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
@@ -171,13 +171,13 @@ class Linker:
         names = names_of(graph)
         return [Candidate(node, graph.term(node), names.node(node), *best[node], name) for node in order[:k]]
 
-    def _found(self, ask: _Ask) -> Iterator[tuple[int, Kind, float]]:
+    def _found(self, ask: _Ask) -> Iterator[tuple[int, NameKind, float]]:
         """The nodes at the places that an index gives, with the sort of name, and how much it is alike."""
         for index in (self.index, self._more) if self.changed else (self.index,):
             for place, likeness in ask(index):
                 node = int(index.numbers[place])
                 if index is not self.index or node not in self.changed:
-                    yield node, Kind(int(index.kinds[place])), likeness
+                    yield node, NameKind(int(index.kinds[place])), likeness
 
     def connected(self, index: Index, places: Ids) -> list[int]:
         """Return the places of the nodes with most edges."""
@@ -255,7 +255,7 @@ def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
         number = graph.predicate_number(label)
         if number is None:
             alike = names_of(graph).alike(local_name(read_term(label, graph.prefixes)))
-            raise Source(str(label), "<labels>").error(
+            raise QueryText(str(label), "<labels>").error(
                 QueryMeaningError, "no edge has this predicate", 0, alike and f"did you mean {alike}?"
             )
         found.add(number)
@@ -273,7 +273,7 @@ def _index(graph: Snapshot, labels: Iterable[int]) -> Index:
     keys = _keys(graph, labelling)
     is_literal = keys.kinds == LITERAL
     own = np.flatnonzero((keys.kinds == IRI) | (is_literal & ~labelling)).astype(np.int32)
-    kinds = np.where(is_literal[own], Kind.LITERAL, Kind.LAST_SEGMENT).astype(np.uint8)
+    kinds = np.where(is_literal[own], NameKind.LITERAL, NameKind.LAST_SEGMENT).astype(np.uint8)
     columns = [(own, own, kinds)]
     for kind, predicates in by_kind.items():
         for predicate in predicates:
@@ -285,12 +285,12 @@ def _index(graph: Snapshot, labels: Iterable[int]) -> Index:
     return Index.of_columns(keys, places, numbers, kinds)
 
 
-def label_kinds(graph: Snapshot, labels: Iterable[int]) -> dict[Kind, tuple[int, ...]]:
+def label_kinds(graph: Snapshot, labels: Iterable[int]) -> dict[NameKind, tuple[int, ...]]:
     """Return the label predicates by the kind of name; ``labels`` are added."""
     usual, others = (
         [n for iri in iris if (n := graph.predicate_number(iri)) is not None] for iris in (LABELS, _OTHERS)
     )
-    return {Kind.LABEL: (*usual, *labels), Kind.OTHER_LABEL: tuple(others)}
+    return {NameKind.LABEL: (*usual, *labels), NameKind.OTHER_LABEL: tuple(others)}
 
 
 def _keys(graph: Snapshot, labelling: Flags) -> Keys:
@@ -376,7 +376,7 @@ def _called(graph: Snapshot, text: str, labels: tuple[int, ...], alike: bool) ->
         return [candidate for candidate in found if candidate.label == found[0].label]
     if is_term or (":" in text and " " not in text):
         return []  # what it is, or is wrong with it, others say
-    raise Source(text, "<topic>").error(
+    raise QueryText(text, "<topic>").error(
         QueryMeaningError, "no node of the graph is called so", 0, did_you_mean(found)
     )
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from pyoxigraph import Literal
 
-from spaseq.paths.graph.linking.candidates import Kind, Linker, Linkers, label_kinds, own_name
+from spaseq.paths.graph.linking.candidates import Linker, Linkers, NameKind, label_kinds, own_name
 from spaseq.paths.graph.linking.index import key
 from spaseq.paths.graph.saved.contents import Contents, InMemory
 from spaseq.paths.graph.snapshot import Snapshot
@@ -89,7 +89,7 @@ def _has(contents: Contents, s: int, p: int, o: int) -> bool:
 
 def _entries(
     graph: Snapshot, touched: Touched, labels: Iterable[int]
-) -> Iterator[tuple[int, tuple[tuple[str, Kind], ...]]]:
+) -> Iterator[tuple[int, tuple[tuple[str, NameKind], ...]]]:
     """The keys of nodes, with what of a node each is."""
     by_kind = label_kinds(graph, labels)
     labelling = _labelling(graph, touched, by_kind)
@@ -105,11 +105,11 @@ def _entries(
         is_literal = isinstance(term, Literal)
         own = None if is_literal and node in labelling else own_name(term, False)
         if own is not None:
-            names.append((own, Kind.LITERAL if is_literal else Kind.LAST_SEGMENT))
+            names.append((own, NameKind.LITERAL if is_literal else NameKind.LAST_SEGMENT))
         yield node, tuple((key(name), kind) for name, kind in names)
 
 
-def _labelling(graph: Snapshot, touched: Touched, by_kind: Mapping[Kind, tuple[int, ...]]) -> set[int]:
+def _labelling(graph: Snapshot, touched: Touched, by_kind: Mapping[NameKind, tuple[int, ...]]) -> set[int]:
     """The touched literals that are labels; other nodes may be among them."""
     predicates = {predicate for some in by_kind.values() for predicate in some}
     found = {o for _, p, o in touched.added if p in predicates}

@@ -31,7 +31,7 @@ _Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PairQuery:
     """A query: an automaton, with ids for predicates and terms, terms by id, and the ends if given."""
 
     automaton: Automaton
@@ -45,7 +45,7 @@ class Reached:
     """The pairs that are joined, each with its time. Edges are entered in order of their times."""
 
     def __init__(
-        self, asked: Asked, on_pair: Callable[[Pair, float, float], None], take: Callable[[int], None]
+        self, asked: PairQuery, on_pair: Callable[[Pair, float, float], None], take: Callable[[int], None]
     ) -> None:
         """``on_pair`` gets each pair with its new time and its old one, ``take`` the number of new places."""
         self._asked = asked

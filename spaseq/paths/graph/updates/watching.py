@@ -15,7 +15,7 @@ import numpy as np
 from spaseq.errors import LimitError
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.graph.updates.merging import Edge
-from spaseq.paths.graph.updates.reached import ALWAYS, NEVER, Asked, Pair, Reached
+from spaseq.paths.graph.updates.reached import ALWAYS, NEVER, Pair, PairQuery, Reached
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.transitions import automaton_of
 from spaseq.paths.search.running import Memory
@@ -82,7 +82,7 @@ class Watch:
         found = automaton_of(compiled)
         intern = self._dictionary.intern
         terms = _terms_of(found)
-        self._asked = Asked(
+        self._asked = PairQuery(
             found,
             {term: intern(term) for term in terms},
             self._dictionary.term,

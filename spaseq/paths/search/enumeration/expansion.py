@@ -48,7 +48,7 @@ class _Guarded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _EdgeStep:
     """What some states do with the edges of one predicate in one direction: ``row`` has them.
 
     ``free`` are the states reached without tests.
@@ -83,7 +83,7 @@ class Expansion:
         self._weights = weights
         #: The least cost of going on, where the end is reached already.
         self.least = 1 if weights is None else 0
-        self._readers: dict[int, tuple[_Reader, ...]] = product.readers
+        self._readers: dict[int, tuple[_EdgeStep, ...]] = product.readers
         self._kept: dict[tuple[int, int], list[Taken]] = {}
         self._count = 0
         self.accepting = sum(1 << state for state in product.automaton.accepting)
@@ -153,13 +153,13 @@ class Expansion:
             if useful:
                 yield predicate, forward, other, useful
 
-    def _reading(self, states: int) -> tuple[_Reader, ...]:
+    def _reading(self, states: int) -> tuple[_EdgeStep, ...]:
         readers = self._readers.get(states)
         if readers is None:
             readers = self._readers[states] = tuple(self._make(states))
         return readers
 
-    def _make(self, states: int) -> Iterator[_Reader]:
+    def _make(self, states: int) -> Iterator[_EdgeStep]:
         transitions: dict[tuple[int, bool], list[Transition]] = {}
         for transition in self._product.automaton.transitions:
             if states >> transition.source & 1:
@@ -180,7 +180,7 @@ class Expansion:
                     guarded.append(_Guarded(before, after, 1 << transition.target))
             step = Step((self.graph.ox_predicate(predicate),), inverse=inverse)
             row = self._product.relations.step(step, self.memory)
-            yield _Reader(row, predicate, inverse, free, tuple(guarded))
+            yield _EdgeStep(row, predicate, inverse, free, tuple(guarded))
 
     def _flags(self, tests: Tests) -> Flags | None:
         return self._product.relations.passing(tests) if tests else None

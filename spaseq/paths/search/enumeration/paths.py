@@ -34,13 +34,13 @@ from spaseq.paths.search.enumeration.weighted import Weights
 from spaseq.paths.search.pairs import both, cheaper_end, rare_cut
 from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
-from spaseq.paths.search.running import Asked, Memory, current
+from spaseq.paths.search.running import AnswerIterator, Memory, current
 
 #: What a node takes on the path that is looked at.
 _NODE_BYTES: Final = 400
 
 
-class Paths(Asked[Path]):
+class Paths(AnswerIterator[Path]):
     """Paths, one after the other, for one thread or several: each comes once.
 
     ``truncated``, once it is exhausted: there are more than ``max_paths``. ``shed``: under a latency or a

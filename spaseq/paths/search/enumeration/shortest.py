@@ -151,16 +151,14 @@ def _best_first(
     states = expansion.useful(start, expansion.initial)
     # (the least cost, the longest first among equals, the first found, the path, whether it is complete)
     waiting = [(0.0, 0.0, next(number), Trace(start, states, None, 0, True), False)]
-    wanted = left
-    lengths: list[float] = []  # of the shortest complete ones so far, negative: what is longer is of no use
+    best = _Shortest(left, longest)
     most = memory.left // TRACE_BYTES
     stop = current()
     while waiting:
         stop.check()
-        if allowance is not None and _is_over(allowance, len(waiting)):
-            allowance.give_up(len(waiting), UNFINISHED)
+        if not _has_room(allowance, len(waiting)):
             return
-        if len(waiting) + len(lengths) > most:
+        if len(waiting) + len(best) > most:
             raise memory.error(len(waiting) * TRACE_BYTES, f"{len(waiting):,} paths in the making")
         _, _, _, trace, complete = heappop(waiting)
         if complete:
@@ -180,21 +178,41 @@ def _best_first(
                 continue
             predicate, forward, node, states = taken
             further = Trace(node, states, trace, predicate, forward, expansion.cost(trace.node, taken))
-            if len(lengths) == wanted:
-                longest = -lengths[0]
-            if node == end and states & expansion.accepting and _fits(further.length, longest):
+            if node == end and states & expansion.accepting and _fits(further.length, best.longest):
                 heappush(waiting, (further.length, -further.length, next(number), further, True))
-                heappush(lengths, -further.length)
-                if len(lengths) > wanted:
-                    heappop(lengths)
+                best.add(further.length)
             if not closes:
                 least = further.length + max(expansion.least, expansion.remaining(node, states))
-                if _fits(least, longest):
+                if _fits(least, best.longest):
                     heappush(waiting, (least, -further.length, next(number), further, False))
 
 
-def _is_over(allowance: Allowance, paths: int) -> bool:
-    return allowance.room() < 1 or (allowance.paths is not None and paths > allowance.paths)
+class _Shortest:
+    """The lengths of the ``count`` shortest complete paths so far; no path longer than these is of use."""
+
+    def __init__(self, count: int, longest: float | None) -> None:
+        self._count = count
+        self._negative: list[float] = []
+        self.longest = longest
+
+    def __len__(self) -> int:
+        return len(self._negative)
+
+    def add(self, length: float) -> None:
+        """Add a complete path."""
+        heappush(self._negative, -length)
+        if len(self._negative) > self._count:
+            heappop(self._negative)
+        if len(self._negative) == self._count:
+            self.longest = -self._negative[0]
+
+
+def _has_room(allowance: Allowance | None, paths: int) -> bool:
+    """Return whether a search goes on; note the unfinished paths that are given up otherwise."""
+    if allowance is None or (allowance.room() >= 1 and (allowance.paths is None or paths <= allowance.paths)):
+        return True
+    allowance.give_up(paths, UNFINISHED)
+    return False
 
 
 def _fits(length: float, longest: float | None) -> bool:
