@@ -59,6 +59,17 @@ class Families:
         self.rows[roster.END] = len(self.rows)
         self.rows[roster.TIME], self.rows[roster.DUE] = EARLIEST, LATEST
         self.seen = self._nothing_seen()
+        self._machine: lay.SkipMachine | None = None
+
+    @property
+    def machine(self) -> lay.SkipMachine:
+        """Its arrays, as the kernel takes them."""
+        machine, m = self._machine, self.runs.ints
+        if machine is None or machine.m is not m:
+            tables, pairs = self._compiled.tables, len(self.seen) // 2
+            arrays = tables, m, self._options, self.rows, self.newest, self.seen
+            self._machine = machine = lay.SkipMachine(*arrays, pairs)
+        return machine
 
     @property
     def found(self) -> int:
@@ -77,6 +88,7 @@ class Families:
             self._budget.takes("families", 16 * len(a))
             self.rows = np.concatenate([a, np.zeros(len(a) - roster.SIZE, dtype=np.int64)])
             self.rows[roster.END] = len(self.rows)
+            self._machine = None
         decided = int(m[header.DECIDED]) + 1
         self._budget.partial(int(m[header.LIVE_WAITS]) + decided)
         waits = 2 * (int(m[header.LIVE_WAITS]) + decided * (self._most + 1) + 2)
@@ -95,7 +107,7 @@ class Families:
         k.sweep(
             tables, old.ints, old.floats, self.rows, newest, self.runs.ints, self.runs.floats, self.newest
         )
-        self.seen = self._nothing_seen()
+        self.seen, self._machine = self._nothing_seen(), None
 
     def _nothing_new(self) -> Ints:
         """Return the state in which no partition has a newest event of any GPM."""
@@ -196,11 +208,8 @@ class SkipMatcher:
 
     def _run(self, columns: Ints) -> int:
         """Process a batch as far as the kernel can."""
-        every, numbers = self.families, self._columns.numbers
-        return k.run(
-            self._tables, self._options, every.runs.ints, every.runs.floats, every.rows, every.seen,
-            every.newest, columns, numbers.numbers, numbers.codes,
-        )  # fmt: skip
+        every, ids = self.families, self._columns.numbers
+        return k.run(every.machine, every.runs.floats, columns, ids.numbers, ids.codes)
 
     def _go_on(self, columns: Ints, start: int, ended: int) -> Iterator[Block]:
         """Provide what the kernel stopped for, until the batch is done."""
@@ -332,8 +341,7 @@ class SkipMatcher:
         """Yield the matches that are due before a place on the window's axis, and a time; all if no event
         comes.
         """
-        every = self.families
-        k.finish(self._tables, self._options, every.runs.ints, every.rows, every.newest, at, time, closes)
+        k.finish(self.families.machine, at, time, closes)
         yield from self._found()
 
     # --- matches out --------------------------------------------------------------------------

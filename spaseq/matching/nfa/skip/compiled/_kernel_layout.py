@@ -9,7 +9,27 @@ Several queries may run as one, its *members*, each a bit: a run is of some of t
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
+
+from spaseq.matching.filters._kernel_values import Ints
+
+
+class SkipMachine(NamedTuple):
+    """What the kernel works on, besides a ``Machine``: arrays, or in compiled code their addresses.
+
+    ``t``: tables; ``m``: the memory of runs; ``o``: options; ``a``: families. ``s``: a hash set of the runs
+    that an event has made in the list, of ``size`` pairs, a power of two. ``n``: for each partition the
+    serial number of the newest event of each GPM, if members have different GPMs.
+    """
+
+    t: Ints
+    m: Ints
+    o: Ints
+    a: Ints
+    n: Ints
+    s: Ints
+    size: int
+
 
 # Options: a gate's or an accept's place in the tables, whether it is a gate, and the members that have it.
 OPTION_SIZE: Final = 3
