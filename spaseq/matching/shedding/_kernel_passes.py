@@ -18,9 +18,9 @@ from spaseq.matching.filters._kernel_values import (
     LIMIT,
     N_KEYS,
     WOKEN,
-    Codes,
     Floats,
     Ints,
+    Machine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel import find_keys
@@ -42,8 +42,6 @@ from spaseq.matching.nfa.records import (
 )
 from spaseq.matching.shedding._kernel_burst import PASSED_OVER
 from spaseq.matching.shedding._kernel_known import (
-    AGES,
-    CODE,
     COUNTS,
     DIED,
     KNOWN_SIZE,
@@ -51,7 +49,10 @@ from spaseq.matching.shedding._kernel_known import (
     MATCHED,
     W_GATE,
     W_SIZE,
-    age,
+    Instant,
+    Learned,
+    cell_of,
+    class_of,
     code_of,
     is_dead,
     is_live,
@@ -69,38 +70,33 @@ _EMPTY: Final = 4
 
 @kernel
 def observe(
-    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
-    alive_: Ints, begin: int, most: int, axis: int, time: int, now: int, position: int, events: int,
-    counted: bool, tells_the_dead: bool, taken_: Ints,
+    machine_: Machine, learned_: Learned, instant: Instant, alive_: Ints, begin: int, most: int,
+    counted: bool, tells_the_dead: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Process ``most`` partial matches from the ``begin``-th place on: code new ones, count all by cell.
 
     The counts go to ``alive``. Returns the place where it stopped, and the number of partial matches. Dead
-    ones are removed. ``events``: since they were last processed; the next event's position is ``position``.
-    ``counted``: the partial match that advanced to a new one is credited.
+    ones are removed. ``counted``: the partial match that advanced to a new one is credited.
     """
-    t, m, f = pointer(tables), pointer(ints), pointer(floats)
-    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
-    taken = pointer(taken_)
+    machine: Machine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, counts, alive = machine.t, machine.m, learned.counts, pointer(alive_)
     total = 0
     w = header.waits(m) + header.width(m) * (1 + begin)
     end = min(header.next_wait(m), w + header.width(m) * _EMPTY * most)
     while w < end and total < most:
-        if is_live(t, m, w, axis, time):
+        if is_live(t, m, w, instant.axis, instant.time):
             total += 1
             node = waits.node(m, w)
-            at = known_at(m, known, node)
+            at = known_at(m, learned.known, node)
             if at < 0:
-                at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
-            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+                at = learn(machine, learned, w, node, counted)
+            number = class_of(machine, learned, w, at)
             # In a batch, events after ``position`` may have made some.
-            lived = max(0, min(events, position - nodes.position(m, node)))
-            if not tells_the_dead or not is_dead(t, m, f, n, c, w, time, taken):
+            lived = max(0, min(instant.events, instant.position - nodes.position(m, node)))
+            if not tells_the_dead or not is_dead(machine, w, instant.time, learned.taken):
                 counts[number * COUNTS + LIVED] += lived
-                alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
+                alive[cell_of(t, number, waits.first(m, w), instant)] += 1
             elif gates.sign(t, waits.gate(m, w)) == 0:
                 # It died between this pass and the last one.
                 counts[number * COUNTS + LIVED] += 0.5 * lived
@@ -112,34 +108,31 @@ def observe(
 
 @kernel
 def welcome(
-    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
-    loads_: Floats, begin: int, axis: int, time: int, now: int,
-) -> tuple[int, int, float]:  # fmt: skip
+    machine_: Machine, learned_: Learned, instant: Instant, alive_: Ints, begin: int
+) -> tuple[int, int, float]:
     """Code new partial matches, from ``begin`` on; return their number, how many are of one event, and their
     load.
     """
-    t, m, f = pointer(tables), pointer(ints), pointer(floats)
-    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
+    machine: Machine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, alive = machine.t, machine.m, pointer(alive_)
     # New ones go after these: free places are reused only after a sweep.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
         header.set_live_waits(m, header.live_waits(m) + 1)
     total, begun, load = 0, 0, 0.0
     for w in range(begin, header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, instant.axis, instant.time):
             continue
         node = waits.node(m, w)
-        at = known_at(m, known, node)
+        at = known_at(m, learned.known, node)
         if at < 0:
-            at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
+            at = learn(machine, learned, w, node, True)
         total += 1
         begun += int(nodes.previous(m, node) == 0)
-        number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-        alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
-        load += loads[number]
+        number = class_of(machine, learned, w, at)
+        alive[cell_of(t, number, waits.first(m, w), instant)] += 1
+        load += learned.loads[number]
     return total, begun, load
 
 
@@ -166,42 +159,40 @@ def strangers(ints: Ints, known_: Ints) -> bool:
 
 
 @kernel
-def credit(
-    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats
-) -> None:  # fmt: skip
+def credit(ints: Ints, learned_: Learned, weights_: Floats) -> None:
     """Credit the partial matches of the matches just found, each with the weight of its way to end."""
-    m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
-    bases, counts, weights = pointer(bases_), pointer(counts_), pointer(weights_)
+    m, weights = pointer(ints), pointer(weights_)
+    learned: Learned = pointer(learned_)
     for i in range(header.found_count(m)):
         found = header.found(m) + i * findings.SIZE
         node = findings.node(m, found)
-        gate = ways[nodes.way(m, node) * W_SIZE + W_GATE]
-        code = code_of(m, known, nodes.previous(m, node))
+        gate = learned.ways[nodes.way(m, node) * W_SIZE + W_GATE]
+        code = code_of(m, learned.known, nodes.previous(m, node))
         if code >= 0:
-            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[findings.accept(m, found)]
+            at = (learned.bases[gate] + code) * COUNTS + MATCHED
+            learned.counts[at] += weights[findings.accept(m, found)]
 
 
 @kernel
 def mark(
-    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, kept_: Floats, shed_: Ints, axis: int, time: int,
-    now: int, draw: int,
-) -> None:  # fmt: skip
+    machine_: Machine, learned_: Learned, instant: Instant, kept_: Floats, shed_: Ints, draw: int
+) -> None:
     """Remove partial matches, of each cell all but the share ``kept``; count them by cell in ``shed``.
 
     Their places stay, marked as empty: the arena must be swept.
     """
-    t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
-    kept, shed = pointer(kept_), pointer(shed_)
+    machine: Machine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, kept, shed = machine.t, machine.m, pointer(kept_), pointer(shed_)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, instant.axis, instant.time):
             continue
         node = waits.node(m, w)
-        at = known_at(m, known, node)
+        at = known_at(m, learned.known, node)
         if at < 0:
             continue
-        gate = gates.number(t, waits.gate(m, w))
-        cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now)
-        if kept[cell] >= 1.0 or lot(m, gate, node, draw) < kept[cell]:
+        cell = cell_of(t, class_of(machine, learned, w, at), waits.first(m, w), instant)
+        if kept[cell] >= 1.0 or lot(m, gates.number(t, waits.gate(m, w)), node, draw) < kept[cell]:
             continue
         waits.set_gate(m, w, 0)
         shed[cell] += 1
@@ -322,24 +313,22 @@ def _first(m: Ints, node: int) -> int:
 
 
 @kernel
-def listed(
-    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, rows_: Ints, axis: int, time: int, now: int
-) -> int:
+def listed(machine_: Machine, learned_: Learned, instant: Instant, rows_: Ints) -> int:
     """List all partial matches, which were just observed; return how many."""
-    t, m, known, bases, rows = (
-        pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
-    )  # fmt: skip
+    machine: Machine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, rows = machine.t, machine.m, pointer(rows_)
     count = 0
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, instant.axis, instant.time):
             continue
         node = waits.node(m, w)
-        number = bases[gates.number(t, waits.gate(m, w))] + known[known_at(m, known, node) + CODE]
+        number = class_of(machine, learned, w, known_at(m, learned.known, node))
         at = count * L_SIZE
         rows[at + L_WAIT] = w
         rows[at + L_PARTITION] = waits.partition(m, w)
         rows[at + L_POSITION] = _first(m, node)
         rows[at + L_PLACE] = waits.first(m, w)
-        rows[at + L_CELL] = number * AGES + age(t, axis, waits.first(m, w), now)
+        rows[at + L_CELL] = cell_of(t, number, waits.first(m, w), instant)
         count += 1
     return count

@@ -40,7 +40,13 @@ def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
 @inlined
 def at_entries(machine: Machine) -> Machine:
     """Return a machine that reads entries of the memory in place of rows of the batch."""
-    return Machine(machine.t, machine.m, machine.f, machine.m, machine.n, machine.c)
+    return with_batch(machine, machine.m)
+
+
+@inlined
+def with_batch(machine: Machine, b: Ints) -> Machine:
+    """Return a machine with another batch."""
+    return Machine(machine.t, machine.m, machine.f, b, machine.n, machine.c)
 
 
 @inlined
