@@ -193,7 +193,7 @@ def run(
     matcher = evaluated(BoundedQuery(asked, stream.dictionary, context, window, kept))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
-        runs = matcher._runs
+        runs = matcher._observed
         runs.features = replace(runs.features, tells_the_dead=False, graves=runs.features.graves[:0])
         runs.model.rehearsal = None
     found: list[tuple[Ids, Ids]] = []

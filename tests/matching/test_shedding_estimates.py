@@ -82,7 +82,7 @@ def test_what_partial_matches_live_through_is_counted_once(
     class Counted(kept.Kept):
         def process(self, *given: Any) -> Iterator[Block]:
             yield from super().process(*given)
-            runs = self._runs
+            runs = self._observed
             now = np.zeros_like(runs.model.alive)
             runs.visit(now, runs.instant(*runs.place), 0, 1_000_000, counted=False)
             alive[:] += np.bincount(runs.model.gates, now.reshape(-1, AGES).sum(axis=1))
@@ -94,7 +94,7 @@ def test_what_partial_matches_live_through_is_counted_once(
     stream.kinds %= 3
     monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
     sharp.run("", stream, 1e9, evaluated=Counted)
-    of = kept.Kept.made._runs.model
+    of = kept.Kept.made._observed.model
     lived = np.bincount(of.gates, of.counts.reshape(-1, COUNTS)[:, LIVED])
     assert (lived / np.maximum(alive, 1))[1:].tolist() == pytest.approx([1.0, 1.0], abs=0.03)
 

@@ -34,7 +34,7 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
 )
 
 
@@ -145,7 +145,7 @@ def fold(t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, numbers: F
 
 @part
 def aggregated(
-    machine: Machine, w: int, sums: int, number: int, inside: bool, current: int
+    machine: RunMachine, w: int, sums: int, number: int, inside: bool, current: int
 ) -> tuple[int, int, float, float]:
     """Return kind, id, value and error of an aggregate."""
     t, m, f, numbers, codes = machine.t, machine.m, machine.f, machine.n, machine.c

@@ -51,7 +51,7 @@ from spaseq.patterns.expressions._kernel_math import (
 )
 
 
-class Operand(NamedTuple):
+class StackValue(NamedTuple):
     """A value: kind, double, error bound, and id, which is 0 for values that are not terms."""
 
     kind: int
@@ -264,7 +264,7 @@ def ordered(op: int, order: int) -> int:
 
 
 @part
-def compare(op: int, left: Operand, right: Operand) -> int:
+def compare(op: int, left: StackValue, right: StackValue) -> int:
     """Return ``left op right``."""
     xk, x, xe, xi = left
     yk, y, ye, yi = right

@@ -8,7 +8,7 @@ from spaseq._jit import inlined, kernel, part, rare
 from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_aggregates import aggregated, kind_of
 from spaseq.matching.filters._kernel_arithmetic import (
-    Operand,
+    StackValue,
     absolute,
     applied,
     calculate,
@@ -78,7 +78,7 @@ from spaseq.matching.filters._kernel_values import (
     WONDERS,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
     pointer,
 )
 from spaseq.patterns.expressions._kernel_math import geodesic
@@ -178,7 +178,7 @@ def id_of(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
 
 
 @inlined
-def _short(machine: Machine, pc: int, w: int, r: int) -> int:
+def _short(machine: RunMachine, pc: int, w: int, r: int) -> int:
     """Return the id that an instruction pushes if its term is a short number, else 0."""
     t = machine.t
     identifier = t[pc + 1] if t[pc] == CONSTANT else _variable(machine, pc, w, r)
@@ -186,13 +186,13 @@ def _short(machine: Machine, pc: int, w: int, r: int) -> int:
 
 
 @inlined
-def _variable(machine: Machine, pc: int, w: int, r: int) -> int:
+def _variable(machine: RunMachine, pc: int, w: int, r: int) -> int:
     """Return the id of an instruction's variable."""
     return id_of(machine.m, w, machine.t[pc + 2], machine.b, machine.t[pc + 3], r)
 
 
 @inlined
-def compared(machine: Machine, pc: int, end: int, w: int, r: int) -> tuple[int, int]:
+def compared(machine: RunMachine, pc: int, end: int, w: int, r: int) -> tuple[int, int]:
     """Return the verdict of the condition at ``pc``, and where the next one begins; ``OTHER`` for other
     forms.
     """
@@ -252,8 +252,8 @@ def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
 
 
 @inlined
-def _operand(m: Ints, f: Floats, kinds: int, at: int) -> Operand:
-    return Operand(m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at])
+def _operand(m: Ints, f: Floats, kinds: int, at: int) -> StackValue:
+    return StackValue(m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at])
 
 
 @part
@@ -306,7 +306,7 @@ def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
 
 
 @inlined
-def holds(machine: Machine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
+def holds(machine: RunMachine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
     """Return whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one
     fails.
 
@@ -321,7 +321,7 @@ def holds(machine: Machine, kinds: int, start: int, end: int, w: int, sums: int,
 
 
 @rare
-def _by_stack(machine: Machine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
+def _by_stack(machine: RunMachine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
     """Return the same for conditions that need the stack."""
     t, m, f = machine.t, machine.m, machine.f
     unknown, top, pc = False, 0, start
@@ -358,7 +358,7 @@ def _by_stack(machine: Machine, kinds: int, start: int, end: int, w: int, sums: 
 
 
 @part
-def _push(machine: Machine, kinds: int, pc: int, top: int, w: int, sums: int, r: int) -> None:
+def _push(machine: RunMachine, kinds: int, pc: int, top: int, w: int, sums: int, r: int) -> None:
     """Push a term, an aggregate, or whether a variable is bound."""
     t, m, f, numbers, codes = machine.t, machine.m, machine.f, machine.n, machine.c
     op, a = t[pc], t[pc + 1]
@@ -384,7 +384,7 @@ def _push(machine: Machine, kinds: int, pc: int, top: int, w: int, sums: int, r:
 
 
 @part
-def _jump(machine: Machine, kinds: int, pc: int, top: int, w: int, r: int) -> tuple[int, int]:
+def _jump(machine: RunMachine, kinds: int, pc: int, top: int, w: int, r: int) -> tuple[int, int]:
     """Do an instruction that may go elsewhere; return the place of the next one, and of the stack's top."""
     t, m, f = machine.t, machine.m, machine.f
     op, target, slot, following = t[pc], t[pc + 1], t[pc + 2], pc + CODE_SIZE
@@ -412,7 +412,7 @@ def _jump(machine: Machine, kinds: int, pc: int, top: int, w: int, r: int) -> tu
 
 
 @part
-def _combine(machine: Machine, kinds: int, pc: int, top: int) -> int:
+def _combine(machine: RunMachine, kinds: int, pc: int, top: int) -> int:
     """Replace operands on the stack by the result of an instruction; return the place of the stack's top."""
     t, m, f, numbers = machine.t, machine.m, machine.f, machine.n
     op, a = t[pc], t[pc + 1]

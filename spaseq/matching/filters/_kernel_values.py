@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
 
-class Machine(NamedTuple):
+class RunMachine(NamedTuple):
     """What kernels work on: arrays; in compiled code, the addresses of their first numbers.
 
     ``t``: the tables of a query; ``m`` and ``f``: the memory of its runs, as integers and floats; ``b``: a

@@ -59,7 +59,7 @@ def load() -> None:
     out.size_of_found(m)
     out.lay(m, nothing, 0, 0, nothing.copy(), nothing.copy())
     k.look(m, nothing.astype(np.bool_), nothing.astype(np.bool_), nothing)
-    k.sweep(v.Machine(nothing, m, floats, nothing, floats, codes), nothing[:0], floats, 0, 0)
+    k.sweep(v.RunMachine(nothing, m, floats, nothing, floats, codes), nothing[:0], floats, 0, 0)
     alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, floats, nothing.copy())
 
 
@@ -323,7 +323,7 @@ class NfaMatcher:
         ``left``: how many events of the current batch are to come, and how many it has.
         """
         old, ids, nowhere = self._memory, self._columns.numbers, np.zeros(0, dtype=np.int64)
-        machine = v.Machine(self._tables, old.ints, old.floats, nowhere, ids.numbers, ids.codes)
+        machine = v.RunMachine(self._tables, old.ints, old.floats, nowhere, ids.numbers, ids.codes)
         live, remembered = k.sweep(machine, nowhere, old.floats, axis, time)
         self._budget.partial(live + decided)
         room = self._sizing.with_spare(self._room(live, remembered, decided, axis, time), *left, old)

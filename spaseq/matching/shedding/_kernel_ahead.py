@@ -38,7 +38,7 @@ _SAME: Final = 0.01
 _NOTHING: Final = 1e-8
 
 
-class Steps(NamedTuple):
+class StepRates(NamedTuple):
     """The rates of a query's steps, and room: arrays, or in compiled code their addresses.
 
     ``table``: the steps; ``gates``: the first classes of gates. ``matched``: by class, how often a partial
@@ -116,7 +116,7 @@ def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> Non
 
 
 @part
-def _rate(steps: Steps, count: int, g: int, load: Floats, price: float) -> tuple[int, int]:
+def _rate(steps: StepRates, count: int, g: int, load: Floats, price: float) -> tuple[int, int]:
     """Write the quantities in one event, for the classes of a gate; return their range.
 
     ``count``: the number of steps.
@@ -142,14 +142,14 @@ def _rate(steps: Steps, count: int, g: int, load: Floats, price: float) -> tuple
 
 @kernel
 def follow(
-    steps_: Steps, count: int, load_: Floats, dying_: Floats, events: float, price: float, rounds: int
+    steps_: StepRates, count: int, load_: Floats, dying_: Floats, events: float, price: float, rounds: int
 ) -> None:
     """Compute the expected matches and units of work of a partial match of each class (see ``_rest``).
 
     The last of ``count`` gates comes first. Partial matches not worth the ``price`` are shed as soon as they
-    are made. Steps that lead back need several rounds.
+    are made. StepRates that lead back need several rounds.
     """
-    steps: Steps = pointer(steps_)
+    steps: StepRates = pointer(steps_)
     load, dying, ahead = pointer(load_), pointer(dying_), steps.ahead
     classes, many = len(steps_.matched), len(steps_.table) // S_SIZE
     width = WHATS * AGES
@@ -174,12 +174,12 @@ def follow(
 
 
 @kernel
-def at_once(steps_: Steps, load_: Floats, value_: Floats, found_: Floats) -> None:
+def at_once(steps_: StepRates, load_: Floats, value_: Floats, found_: Floats) -> None:
     """Compute, for one event and a partial match of each class, the expected matches of what becomes of it.
 
     By age; followed by the immediate units of work. ``value``: the expected matches of a partial match.
     """
-    steps: Steps = pointer(steps_)
+    steps: StepRates = pointer(steps_)
     t, brings, matched = steps.table, steps.brings, steps.matched
     load, value, found = pointer(load_), pointer(value_), pointer(found_)
     width = AGES + 1

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from spaseq._jit import kernel, part
 from spaseq._kernel_events import LATEST
 from spaseq.matching.filters import batch
-from spaseq.matching.filters._kernel_values import N_KEYS, WOKEN, Floats, Ints, Machine, pointer
+from spaseq.matching.filters._kernel_values import N_KEYS, WOKEN, Floats, Ints, RunMachine, pointer
 from spaseq.matching.nfa.compiled._kernel import find_keys
 from spaseq.matching.nfa.compiled._kernel_judge import with_batch
 from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, find_partition
@@ -58,7 +58,7 @@ def _admit(m: Ints, w: int) -> None:
 
 @part
 def _list(
-    machine: Machine, learned: Learned, instant: Instant, listing: Listing, p: int, gate: int, share: int,
+    machine: RunMachine, learned: Learned, instant: Instant, listing: Listing, p: int, gate: int, share: int,
     count: int,
 ) -> int:  # fmt: skip
     """List the partial matches of a partition that wait at a gate for a share of an event's rows; return how
@@ -96,7 +96,7 @@ def _list(
 
 @kernel
 def to_show(
-    machine_: Machine, learned_: Learned, instant: Instant, batch_: Ints, listing_: Listing
+    machine_: RunMachine, learned_: Learned, instant: Instant, batch_: Ints, listing_: Listing
 ) -> tuple[int, int]:
     """List the partial matches that the events of a batch would be shown to, once each, and may be passed
     over.
@@ -104,7 +104,7 @@ def to_show(
     They are passed over until ``show`` or ``show_all``. Returns their number, at most the room of the list,
     and how often one would be shown a row.
     """
-    machine: Machine = with_batch(pointer(machine_), pointer(batch_))
+    machine: RunMachine = with_batch(pointer(machine_), pointer(batch_))
     learned: Learned = pointer(learned_)
     listing: Listing = pointer(listing_)
     t, m, b, last = machine.t, machine.m, machine.b, len(listing_.loads) - 1

@@ -20,7 +20,7 @@ from spaseq.matching.filters._kernel_values import (
     TRUE,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel_gaps import look_back
@@ -158,7 +158,7 @@ def keep(rings: Floats, ring: int, x: float) -> None:
 
 
 @part
-def coded(machine: Machine, learned: Learned, w: int, way: int, rings: Floats) -> int:
+def coded(machine: RunMachine, learned: Learned, w: int, way: int, rings: Floats) -> int:
     """Return the code of a wait's value, by edges; the value is added to a ring, from which edges are
     learned.
     """
@@ -186,7 +186,7 @@ def code_of(m: Ints, known: Ints, node: int) -> int:
 
 
 @part
-def learn(machine: Machine, learned: Learned, w: int, node: int, counted: bool) -> int:
+def learn(machine: RunMachine, learned: Learned, w: int, node: int, counted: bool) -> int:
     """Code a wait's node; return the place of its record."""
     m, known, ways = machine.m, learned.known, learned.ways
     at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
@@ -200,7 +200,7 @@ def learn(machine: Machine, learned: Learned, w: int, node: int, counted: bool) 
 
 
 @inlined
-def class_of(machine: Machine, learned: Learned, w: int, at: int) -> int:
+def class_of(machine: RunMachine, learned: Learned, w: int, at: int) -> int:
     """Return the class of a wait, given the place of its node's record."""
     gate = gates.number(machine.t, waits.gate(machine.m, w))
     return int(learned.bases[gate] + learned.known[at + CODE])
@@ -244,7 +244,7 @@ def _binds_nothing_more(t: Ints, m: Ints, w: int, forbidden: int, taken: Ints) -
 
 
 @part
-def is_dead(machine: Machine, w: int, time: int, taken: Ints) -> bool:
+def is_dead(machine: RunMachine, w: int, time: int, taken: Ints) -> bool:
     """Return whether a forbidden event has surely come in an open gap of a wait, before all future events.
 
     Valid for queries with ``Features.tells_the_dead``. ``taken``: by slot, whether an event of a match may
@@ -289,7 +289,7 @@ def _bucket(m: Ints, g: int, p: int, x: int, graves: Ints) -> int:
 
 
 @part
-def _bury_one(machine: Machine, learned: Learned, instant: Instant, alive: Ints, w: int) -> float:
+def _bury_one(machine: RunMachine, learned: Learned, instant: Instant, alive: Ints, w: int) -> float:
     """Remove a dead partial match, and count it; return the load removed."""
     m = machine.m
     node, load = waits.node(m, w), 0.0
@@ -311,7 +311,7 @@ def _bury_one(machine: Machine, learned: Learned, instant: Instant, alive: Ints,
 
 @kernel
 def bury(
-    machine_: Machine, learned_: Learned, instant: Instant, alive_: Ints, graves_: Ints, begin: int,
+    machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, graves_: Ints, begin: int,
     since: int, most: int,
 ) -> tuple[int, int, float]:  # fmt: skip
     """Remove the partial matches ended by forbidden rows with ``begin`` or later entries, before now.
@@ -319,7 +319,7 @@ def bury(
     Returns the first entry that is not before now, the number of partial matches tested (at most ``most``),
     and the load removed. ``since``: the time when this was last done.
     """
-    machine: Machine = pointer(machine_)
+    machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     alive, graves, time = pointer(alive_), pointer(graves_), instant.time
     t, m = machine.t, machine.m

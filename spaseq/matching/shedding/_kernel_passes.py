@@ -20,16 +20,13 @@ from spaseq.matching.filters._kernel_values import (
     WOKEN,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel import find_keys
-from spaseq.matching.nfa.compiled._kernel_layout import (
-    rows_of,
-    value,
-)
+from spaseq.matching.nfa.compiled._kernel_layout import rows_of
 from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, find_partition
-from spaseq.matching.nfa.compiled._kernel_places import is_over
+from spaseq.matching.nfa.compiled._kernel_places import bucket_of_row, is_over
 from spaseq.matching.nfa.records import (
     buckets,
     candidates,
@@ -70,7 +67,7 @@ _EMPTY: Final = 4
 
 @kernel
 def observe(
-    machine_: Machine, learned_: Learned, instant: Instant, alive_: Ints, begin: int, most: int,
+    machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, begin: int, most: int,
     counted: bool, tells_the_dead: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Process ``most`` partial matches from the ``begin``-th place on: code new ones, count all by cell.
@@ -78,7 +75,7 @@ def observe(
     The counts go to ``alive``. Returns the place where it stopped, and the number of partial matches. Dead
     ones are removed. ``counted``: the partial match that advanced to a new one is credited.
     """
-    machine: Machine = pointer(machine_)
+    machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     t, m, counts, alive = machine.t, machine.m, learned.counts, pointer(alive_)
     total = 0
@@ -108,12 +105,12 @@ def observe(
 
 @kernel
 def welcome(
-    machine_: Machine, learned_: Learned, instant: Instant, alive_: Ints, begin: int
+    machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, begin: int
 ) -> tuple[int, int, float]:
     """Code new partial matches, from ``begin`` on; return their number, how many are of one event, and their
     load.
     """
-    machine: Machine = pointer(machine_)
+    machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     t, m, alive = machine.t, machine.m, pointer(alive_)
     # New ones go after these: free places are reused only after a sweep.
@@ -175,13 +172,13 @@ def credit(ints: Ints, learned_: Learned, weights_: Floats) -> None:
 
 @kernel
 def mark(
-    machine_: Machine, learned_: Learned, instant: Instant, kept_: Floats, shed_: Ints, draw: int
+    machine_: RunMachine, learned_: Learned, instant: Instant, kept_: Floats, shed_: Ints, draw: int
 ) -> None:
     """Remove partial matches, of each cell all but the share ``kept``; count them by cell in ``shed``.
 
     Their places stay, marked as empty: the arena must be swept.
     """
-    machine: Machine = pointer(machine_)
+    machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     t, m, kept, shed = machine.t, machine.m, pointer(kept_), pointer(shed_)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
@@ -211,8 +208,11 @@ def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
 
 
 @part
-def _length(m: Ints, w: int) -> int:
-    count = 0
+def _length(m: Ints, bucket: int) -> int:
+    """Return how many waits of a bucket are shown events; of a heap, one."""
+    if bucket == 0:
+        return 0
+    count, w = int(buckets.root(m, bucket) != 0), buckets.head(m, bucket)
     while w != 0:
         count += waits.barred(m, w) != PASSED_OVER
         w = waits.link(m, w)
@@ -222,24 +222,15 @@ def _length(m: Ints, w: int) -> int:
 @part
 def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
     """Return how many partial matches of a partition at a gate an event is shown to."""
-    size = gates.keys_end(t, gate) - gates.keys(t, gate)
-    if size == 0:
-        bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
-        return _length(m, buckets.head(m, bucket)) + int(buckets.root(m, bucket) != 0) if bucket != 0 else 0
+    if gates.keys_end(t, gate) == gates.keys(t, gate):
+        return _length(m, find_bucket(m, gate, p, 0, 0, 0, 0, False))
     count = 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.gpm(t, c) != g or candidates.parts(t, c) != candidates.parts_end(t, c):
             continue
-        at = candidates.keys(t, c)
         first, last = rows_of(b, g, e)
         for r in range(first, last):
-            k0 = value(b, t[at], r)
-            k1 = value(b, t[at + 1], r) if size > 1 else 0
-            k2 = value(b, t[at + 2], r) if size > 2 else 0
-            k3 = value(b, t[at + 3], r) if size > 3 else 0
-            bucket = find_bucket(m, gate, p, k0, k1, k2, k3, False)
-            if bucket != 0:
-                count += _length(m, buckets.head(m, bucket)) + int(buckets.root(m, bucket) != 0)
+            count += _length(m, bucket_of_row(t, m, b, gate, p, r, candidates.keys(t, c)))
     return count
 
 
@@ -313,9 +304,9 @@ def _first(m: Ints, node: int) -> int:
 
 
 @kernel
-def listed(machine_: Machine, learned_: Learned, instant: Instant, rows_: Ints) -> int:
+def listed(machine_: RunMachine, learned_: Learned, instant: Instant, rows_: Ints) -> int:
     """List all partial matches, which were just observed; return how many."""
-    machine: Machine = pointer(machine_)
+    machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     t, m, rows = machine.t, machine.m, pointer(rows_)
     count = 0

@@ -19,7 +19,7 @@ from spaseq.matching.filters._kernel_values import (
     WOKEN,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel_judge import judge_row, meets, with_batch
@@ -88,7 +88,7 @@ def _taken(m: Ints, ghosts: Ints, source: int, slots: int) -> bool:
 
 
 @part
-def _try(machine: Machine, learned: Learned, own: Ghosts, unit: int, row: int, way: int) -> bool:
+def _try(machine: RunMachine, learned: Learned, own: Ghosts, unit: int, row: int, way: int) -> bool:
     """Try a row on a ghost, or on an empty run at the beginning; return whether there was one."""
     t, m, ways, ghosts = machine.t, machine.m, learned.ways, own.ghosts
     source, target, run = ways[way + W_FROM], ways[way + W_TO], header.trial(m)
@@ -117,7 +117,9 @@ def _try(machine: Machine, learned: Learned, own: Ghosts, unit: int, row: int, w
 
 
 @part
-def _at_gate(machine: Machine, learned: Learned, own: Ghosts, gate: int, g: int, row: int, most: int) -> int:
+def _at_gate(
+    machine: RunMachine, learned: Learned, own: Ghosts, gate: int, g: int, row: int, most: int
+) -> int:
     """Try a row of a GPM at a gate, on at most this many ghosts; return on how many."""
     t, m, f, ways = machine.t, machine.m, machine.f, learned.ways
     count = 0
@@ -135,9 +137,9 @@ def _at_gate(machine: Machine, learned: Learned, own: Ghosts, gate: int, g: int,
 
 
 @kernel
-def rehearse(machine_: Machine, learned_: Learned, ghosts_: Ghosts, batch_: Ints, most: int) -> int:
+def rehearse(machine_: RunMachine, learned_: Learned, ghosts_: Ghosts, batch_: Ints, most: int) -> int:
     """Try each event of a batch on some ghosts, ``most`` in all; return on how many."""
-    machine: Machine = with_batch(pointer(machine_), pointer(batch_))
+    machine: RunMachine = with_batch(pointer(machine_), pointer(batch_))
     learned: Learned = pointer(learned_)
     own: Ghosts = pointer(ghosts_)
     t, b = machine.t, machine.b

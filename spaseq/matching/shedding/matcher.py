@@ -91,7 +91,7 @@ class SheddingNfa(NfaMatcher):
         self._turns = Turns(compiled, self._budget) if bound.pool is None else None
         self._bound, self._name = bound, query.name
         self._pace = LoadMeter(bound)
-        self._runs = ObservedRuns(query, self._compiled, self._memory, self._columns.numbers, queries)
+        self._observed = ObservedRuns(query, self._compiled, self._memory, self._columns.numbers, queries)
         self._doubt = Doubt(query.pattern, query.window)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._account = Account(self._name, gates, query.bound.policy, is_chosen=self._doubt.matters)
@@ -103,7 +103,7 @@ class SheddingNfa(NfaMatcher):
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
         # The counts of the current look; at which event it began, and how many events the last one took.
         self._began = self._between = 0
-        self._counted: Ints = np.zeros_like(self._runs.model.alive)
+        self._counted: Ints = np.zeros_like(self._observed.model.alive)
         # The part of the work that the overload detector knows.
         self._measured = 0.0
         # The share of events that ``random-input`` admits.
@@ -116,7 +116,7 @@ class SheddingNfa(NfaMatcher):
         self._aside = 0.0
         self._passing: BurstFilter | None = None
         if bound.latency is not None and bound.policy is Policy.SHARP and not self._doubt.matters:
-            self._passing = BurstFilter(self._runs, bound.latency, bound.clock)
+            self._passing = BurstFilter(self._observed, bound.latency, bound.clock)
         # Partial matches made since the last check of the bound; whether the current event is a single one.
         self._made, self._is_alone = 0, False
         # Since the last check of the bound: the seconds to choose what is passed over, and how often one was.
@@ -133,7 +133,7 @@ class SheddingNfa(NfaMatcher):
         """Load compiled code, which takes a while, before anything is measured."""
         whole.load()
         none: Ints = np.zeros(heads.HEAD, dtype=np.int64)
-        runs, model = self._runs, self._runs.model
+        runs, model = self._observed, self._observed.model
         runs.rehearse(none, moved=False)
         runs.ask(none, 0)
         runs.observe(0, 0)
@@ -151,20 +151,20 @@ class SheddingNfa(NfaMatcher):
     # --- events ---
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        self._runs.place = int(self._window.places(batch, start)[0]), int(batch.time[0])
+        self._observed.place = int(self._window.places(batch, start)[0]), int(batch.time[0])
         before = self._memory
         columns = super()._take(batch, start, solutions)
-        self._runs.rehearse(columns, moved=self._memory is not before)
-        self._meet(columns, len(batch), is_asked=self._runs.is_sampled(len(batch)))
+        self._observed.rehearse(columns, moved=self._memory is not before)
+        self._meet(columns, len(batch), is_asked=self._observed.is_sampled(len(batch)))
         return columns
 
     def _take_alone(self, event: Single, start: int) -> Ints:
         before = self._memory
         columns = super()._take_alone(event, start)
-        self._runs.place = self._window.place(event.at.time, start), event.at.time
-        is_asked = self._runs.is_sampled(1)
+        self._observed.place = self._window.place(event.at.time, start), event.at.time
+        is_asked = self._observed.is_sampled(1)
         if is_asked:
-            self._runs.rehearse(columns, moved=self._memory is not before)
+            self._observed.rehearse(columns, moved=self._memory is not before)
         self._meet(columns, 1, is_asked=is_asked)
         return columns
 
@@ -175,7 +175,7 @@ class SheddingNfa(NfaMatcher):
         The load is what an event would be shown if nothing were passed over. Otherwise the load would seem
         smaller, the more there is too much of it.
         """
-        runs = self._runs
+        runs = self._observed
         self._memory.ints[mem.DECIDED] = 0
         runs.bury(self._events + self._between // 2)
         shown = runs.sample(columns) if is_asked else 0
@@ -201,8 +201,8 @@ class SheddingNfa(NfaMatcher):
                 self._show(memory)
             self._pace.events += end - at
             self._made += int(self._memory.ints[mem.DECIDED])
-            self._runs.position = start + end
-            self._runs.place = int(self._window.places(part, start + at)[-1]), int(part.time[-1])
+            self._observed.position = start + end
+            self._observed.place = int(self._window.places(part, start + at)[-1]), int(part.time[-1])
             self._see_to(begin)
             at = end
 
@@ -237,7 +237,7 @@ class SheddingNfa(NfaMatcher):
     def _end_one(self, start: int, begin: float) -> None:
         """Finish a single event, on which work began at ``begin``."""
         self._made += self._memory.ints.item(mem.DECIDED)
-        self._runs.position = start + 1
+        self._observed.position = start + 1
         if (since := self._pace.end_one(begin)) is not None:
             self._see_to(since)
 
@@ -250,7 +250,7 @@ class SheddingNfa(NfaMatcher):
         """Check the bound after some events: the last of these took since ``begin``."""
         events = self._pace.see()
         made, self._made = self._made, 0
-        runs = self._runs
+        runs = self._observed
         runs.count(events, made)
         self._account.make(made)
         worked = self._pace.taken + self._bound.clock() - begin
@@ -285,14 +285,14 @@ class SheddingNfa(NfaMatcher):
             return 0
         begin = self._bound.clock()
         looked_at, gone = passing.pass_over(columns, overload.unit, overload.least)
-        self._runs.add_work(looked_at)
+        self._observed.add_work(looked_at)
         self._choosing += self._bound.clock() - begin
         often = 0
         if gone:
             often = int(passing.passed.sum())
             self._passes = True
             self._left_out += gone
-            self._account.pass_over(passing.passed, self._runs.model)
+            self._account.pass_over(passing.passed, self._observed.model)
             passing.passed[:] = 0
             self._account.begin(late(passing.latency))
         return often
@@ -303,9 +303,9 @@ class SheddingNfa(NfaMatcher):
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
             # In a batch, partial matches that became matches may not have been observed yet.
-            if self._spent >= self._taken and self._runs.has_strangers():
-                self._runs.observe(*self._runs.place)
-            self._runs.credit()
+            if self._spent >= self._taken and self._observed.has_strangers():
+                self._observed.observe(*self._observed.place)
+            self._observed.credit()
         at_once = 0
         few = self._matches.few(m) if self._is_alone and self._is_plain and m[mem.FOUND_COUNT] else None
         for block in super()._found() if few is None else (few,):
@@ -341,7 +341,7 @@ class SheddingNfa(NfaMatcher):
         No event pays for all: with each event, as many are observed as it had units of work. If there are
         few, all are observed.
         """
-        begin, runs = self._bound.clock(), self._runs
+        begin, runs = self._bound.clock(), self._observed
         m = self._memory.ints
         places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
         brief = self._overload is None or self._taken <= _BRIEF * (self._bound.latency or 0.0)
@@ -371,7 +371,7 @@ class SheddingNfa(NfaMatcher):
 
     def _end_look(self, axis: int, time: int) -> None:
         """End a look, after all partial matches: learn from it, and shed if there is too much."""
-        runs, s, events = self._runs, self._runs.model, self._events
+        runs, s, events = self._observed, self._observed.model, self._events
         self._between, self._events, runs.hand = events - self._began, 0, 0
         s.outlive(events)
         s.alive[:] = self._counted
@@ -390,7 +390,7 @@ class SheddingNfa(NfaMatcher):
     def _welcome(self) -> int:
         """Observe the partial matches that the last events made; return how many are of one event."""
         begin = self._bound.clock()
-        begun = self._runs.welcome()
+        begun = self._observed.welcome()
         self._spent += self._bound.clock() - begin
         return begun
 
@@ -401,7 +401,7 @@ class SheddingNfa(NfaMatcher):
         Including a plan, if there is one in each half of a window: in wide ones half as many matches were
         found when looks came as often as possible.
         """
-        window = self._runs.model.window
+        window = self._observed.model.window
         if not window.is_timed or self._events >= _HALF * cells.AGES * window.age:
             return self._pause
         return self._pause + self._planning.seconds
@@ -419,11 +419,11 @@ class SheddingNfa(NfaMatcher):
                 self._account.begin(late(self.shed.latency))
             return
         self._plan(events)
-        self._runs.learn_loads()
+        self._observed.learn_loads()
         if share < 1 and self._shed(share, axis, time):
             self._sweep(axis, time, 0)
-            self._runs.observe(axis, time)
-            self._runs.measure_load()
+            self._observed.observe(axis, time)
+            self._observed.measure_load()
             self._account.begin(late(self.shed.latency))
 
     def _plan(self, events: int) -> None:
@@ -432,7 +432,7 @@ class SheddingNfa(NfaMatcher):
         A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
         most partial matches would come and go unobserved.
         """
-        s, overload, begin = self._runs.model, self._overload, self._bound.clock()
+        s, overload, begin = self._observed.model, self._overload, self._bound.clock()
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.window.age:
             return
@@ -449,7 +449,7 @@ class SheddingNfa(NfaMatcher):
     def _notice(self, events: int) -> None:
         """Count events, and note when shedding has ended."""
         self._account.pass_by(events)
-        if self._admitted >= 1 and self._account.is_over(self._runs.model):
+        if self._admitted >= 1 and self._account.is_over(self._observed.model):
             self._account.end()
 
     def update(self) -> None:
@@ -472,7 +472,7 @@ class SheddingNfa(NfaMatcher):
 
         ``by_size``: the load is memory, not the work at the next events.
         """
-        s, policy = self._runs.model, self._bound.policy
+        s, policy = self._observed.model, self._bound.policy
         policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
         if self._doubt.matters:
             return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
@@ -482,12 +482,12 @@ class SheddingNfa(NfaMatcher):
         """Do the same by first events, each with all its descendants."""
         m = self._memory.ints
         # A look that is spread over events ends after some that it has not observed.
-        rows = self._runs.listed(axis, time)
+        rows = self._observed.listed(axis, time)
         if not len(rows):
             return 0
         self._draws += 1
         gone = let_go(m, rows, worth, share, self._bound.policy, self._draws)
-        self._account.add(gone.cells, self._runs.model)
+        self._account.add(gone.cells, self._observed.model)
         self._doubt.forget(axis)
         keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
         for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
@@ -496,16 +496,16 @@ class SheddingNfa(NfaMatcher):
 
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
         """Remove partial matches from the arena, which must be swept then; return how many."""
-        shed = np.zeros_like(self._runs.model.alive)
+        shed = np.zeros_like(self._observed.model.alive)
         self._draws += 1
-        self._runs.mark(kept, shed, axis, time, self._draws)
-        self._account.add(shed, self._runs.model)
+        self._observed.mark(kept, shed, axis, time, self._draws)
+        self._account.add(shed, self._observed.model)
         return int(shed.sum())
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
-        hand = self._runs.surviving(axis, time)
+        hand = self._observed.surviving(axis, time)
         super()._sweep(axis, time, decided, left)
-        self._runs.move(self._memory, hand)
+        self._observed.move(self._memory, hand)
 
     def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
         return super()._empty(room, like) if self._turns is None else self._turns.empty(room, like)
@@ -537,10 +537,10 @@ class SheddingNfa(NfaMatcher):
 
     def _lighten(self, share: float, axis: int, time: int) -> int:
         """Keep this share of the partial matches; return how many were removed."""
-        self._runs.observe(axis, time)
-        if not self._runs.model.price:
+        self._observed.observe(axis, time)
+        if not self._observed.model.price:
             # There may have been time enough, so that there is no plan yet.
-            self._runs.model.plan(math.inf)
+            self._observed.model.plan(math.inf)
         return self._shed(share, axis, time, by_size=True)
 
     def _least(self, axis: int, time: int, decided: int, entries: int) -> Capacity:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.bounds import WorkClock
-from spaseq.matching.filters._kernel_values import Machine
+from spaseq.matching.filters._kernel_values import RunMachine
 from spaseq.matching.filters.numbers import Numbers
 from spaseq.matching.nfa.memory import RunMemory
 from spaseq.matching.nfa.records import header as mem
@@ -78,16 +78,16 @@ class ObservedRuns:
     # --- the kernels' arguments ---
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> RunMachine:
         """The arrays of the matcher."""
         old, ints = self._machine, self.memory.ints
         if old.m is not ints or old.n is not self._numbers.numbers or old.c is not self._numbers.codes:
             self._machine = self._machine_of()
         return self._machine
 
-    def _machine_of(self) -> Machine:
+    def _machine_of(self) -> RunMachine:
         m, ids = self.memory, self._numbers
-        return Machine(self.features.tables, m.ints, m.floats, m.ints, ids.numbers, ids.codes)
+        return RunMachine(self.features.tables, m.ints, m.floats, m.ints, ids.numbers, ids.codes)
 
     @property
     def learned(self) -> cells.Learned:

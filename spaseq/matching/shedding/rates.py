@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.filters._kernel_values import Machine
+from spaseq.matching.filters._kernel_values import RunMachine
 from spaseq.matching.shedding import _kernel_ahead as k
 from spaseq.matching.shedding import _kernel_known as known
 from spaseq.matching.shedding import _kernel_rehearsed as ghosts
@@ -48,7 +48,7 @@ class Rates:
         steps, places = features.steps, features.places
         most = max((place.size for place in places), default=1)
         rate = np.zeros(features.classes * k.WHATS * known.AGES)
-        self._steps = k.Steps(
+        self._steps = k.StepRates(
             *_table(features),
             self.matched,
             rates=np.zeros(features.counted),
@@ -187,7 +187,7 @@ class Rehearsal:
         arrays = self._unread, self._values, self._tried, self._went
         self._arrays = ghosts.Ghosts(self._ghosts, rehearsed.slots, *arrays)
 
-    def take(self, machine: Machine, learned: known.Learned, columns: Ints, most: int) -> int:
+    def take(self, machine: RunMachine, learned: known.Learned, columns: Ints, most: int) -> int:
         """Try the events of a batch on at most this many ghosts; return on how many."""
         return int(ghosts.rehearse(machine, learned, self._arrays, columns, most))
 

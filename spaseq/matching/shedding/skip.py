@@ -20,7 +20,7 @@ from spaseq.errors import warn_within
 from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import PushedPattern
-from spaseq.matching.filters._kernel_values import Machine
+from spaseq.matching.filters._kernel_values import RunMachine
 from spaseq.matching.nfa.compiled import _kernel_layout as status
 from spaseq.matching.nfa.memory import Capacity, runs_size
 from spaseq.matching.nfa.records import header
@@ -161,7 +161,7 @@ class SheddingSkip(SkipMatcher):
         """Return all first events, oldest first, and their runs; see ``_kernel_shed``."""
         every, ids = self.families, self._columns.numbers
         m = every.runs
-        machine = Machine(self._features, m.ints, m.floats, m.ints, ids.numbers, ids.codes)
+        machine = RunMachine(self._features, m.ints, m.floats, m.ints, ids.numbers, ids.codes)
         while True:
             count = k.listed(
                 machine, every.rows, self._values, self._rows.ravel(), self._run_gates, self._run_values

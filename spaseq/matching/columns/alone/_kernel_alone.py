@@ -115,7 +115,7 @@ def _judged(
         if term >= len(codes) or codes[term] == UNKNOWN:
             batch[heads.HEAD] = term
             return UNSEEN
-    machine = v.Machine(asked, batch, floats, batch, numbers, codes)
+    machine = v.RunMachine(asked, batch, floats, batch, numbers, codes)
     begin, end = asked[question + PROGRAM], asked[question + PROGRAM_END]
     verdict = holds(machine, stack, begin, end, 0, 0, row)
     if verdict == v.UNKNOWN:

@@ -23,7 +23,7 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.lazy.compiled._kernel_buffers import (
     beyond,
@@ -119,7 +119,7 @@ def meets(
     for i in range(begin, end, condition.SIZE):
         if condition.needs(t, i) & ~bound:
             continue
-        machine = Machine(t, m, f, m, numbers, codes)
+        machine = RunMachine(t, m, f, m, numbers, codes)
         found = holds(machine, 0, condition.code(t, i), condition.code_end(t, i), record - SLOTS, sums, 0)
         if found <= FALSE:
             return FALSE
@@ -241,7 +241,7 @@ def absent(
                     m[spare + binding.slot(t, j)] = stored.value(rows, at, binding.place(t, j))
             if not bind(t, m, rows, spare, absence.binds(t, h), absence.binds_end(t, h), at, False):
                 continue
-            machine = Machine(t, m, f, m, numbers, codes)
+            machine = RunMachine(t, m, f, m, numbers, codes)
             found = holds(
                 machine, 0, absence.code(t, h), absence.code_end(t, h), spare - SLOTS, spare_sums, 0
             )

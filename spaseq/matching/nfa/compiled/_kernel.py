@@ -6,9 +6,8 @@ can stop, and be called again: if a condition is beyond the tables (``ASK``: the
 decisions are made again), if something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or if an event has
 several keys, and the caller must provide their order (``UNRANKED``).
 
-All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables (``tables``),
-``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and ``codes`` the id table
-(``numbers``).
+Most functions take a ``RunMachine`` first: the addresses of all arrays. ``t`` are the tables (``tables``),
+``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``n`` and ``c`` the id table (``numbers``).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel_apply import apply, end_due, is_due
@@ -157,11 +156,11 @@ def _has_room_for_entries(m: Ints) -> bool:
 @kernel
 def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
     """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped."""
-    return _run(pointer(Machine(tables, ints, floats, batch, numbers, codes)))
+    return _run(pointer(RunMachine(tables, ints, floats, batch, numbers, codes)))
 
 
 @part
-def _run(machine: Machine) -> int:
+def _run(machine: RunMachine) -> int:
     t, m, b = machine.t, machine.m, machine.b
     e = header.event(m)
     header.set_wanted(m, 0)
@@ -224,13 +223,27 @@ def finish(
     tables: Ints, ints: Ints, floats: Floats, axis: int, closes: bool, numbers: Floats, codes: Codes
 ) -> None:
     """End the matches that are due before a place on the window's axis, or all. No findings may be unread."""
-    end_due(pointer(Machine(tables, ints, floats, ints, numbers, codes)), axis, 0, 0, closes)
+    end_due(pointer(RunMachine(tables, ints, floats, ints, numbers, codes)), axis, 0, 0, closes)
 
 
 @kernel
 def consume(ints: Ints, p: int, position: int) -> None:
     """See ``drop``."""
     drop(pointer(ints), p, position)
+
+
+@part
+def write_path(m: Ints, node: int, paths: Ints, at: int) -> int:
+    """Write position, candidate and row of the events of a run to ``paths`` from ``at`` on; return the
+    end.
+    """
+    at += 3 * nodes.depth(m, node)
+    j = at
+    while node != 0:
+        j -= 3
+        paths[j], paths[j + 1], paths[j + 2] = nodes.position(m, node), nodes.way(m, node), nodes.row(m, node)
+        node = nodes.previous(m, node)
+    return at
 
 
 @kernel
@@ -242,16 +255,8 @@ def unroll(ints: Ints, paths: Ints) -> None:
     at = 0
     for i in range(header.found_count(m)):
         node = findings.node(m, header.found(m) + i * findings.SIZE)
-        at += 3 * nodes.depth(m, node)
-        j = at
-        last = node
-        while node != 0:
-            j -= 3
-            paths[j] = nodes.position(m, node)
-            paths[j + 1] = nodes.way(m, node)
-            paths[j + 2] = nodes.row(m, node)
-            node = nodes.previous(m, node)
-        release(m, last)
+        at = write_path(m, node, paths, at)
+        release(m, node)
     header.set_found_count(m, 0)
 
 
@@ -297,7 +302,7 @@ def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
 
 
 @kernel
-def sweep(machine: Machine, new_ints: Ints, new_floats: Floats, axis: int, time: int) -> tuple[int, int]:
+def sweep(machine: RunMachine, new_ints: Ints, new_floats: Floats, axis: int, time: int) -> tuple[int, int]:
     """Move live waits and entries to an empty memory, which replaces the old one.
 
     If the new memory is too short, only count them.

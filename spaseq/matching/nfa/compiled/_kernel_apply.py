@@ -25,7 +25,7 @@ from spaseq.matching.filters._kernel_values import (
     UNKNOWN,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_gaps import act, begin, blur, look_back, may_end, may_wait
 from spaseq.matching.nfa.compiled._kernel_gather import bind_entries
@@ -132,7 +132,7 @@ def is_due(t: Ints, m: Ints, axis: int) -> bool:
 
 @rare
 def end_due(
-    machine: Machine, axis: int, e: int, start: int,
+    machine: RunMachine, axis: int, e: int, start: int,
     closes: bool,
 ) -> None:  # fmt: skip
     """End the matches that are due at an event, or before it: they are found unless a forbidden event has
@@ -224,7 +224,7 @@ def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) 
 
 @inlined
 def _extend(
-    machine: Machine, e: int, key: int, p: int,
+    machine: RunMachine, e: int, key: int, p: int,
     w: int, c: int, row: int,
 ) -> None:  # fmt: skip
     """Let a run take the event: it completes if possible, and waits at the gates of its new place."""
@@ -287,7 +287,7 @@ def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
 
 @rare
 def _extend_all(
-    machine: Machine, e: int, p: int,
+    machine: RunMachine, e: int, p: int,
     w: int, c: int, gathered: int,
 ) -> None:  # fmt: skip
     """Let a run take the gathered events."""
@@ -337,7 +337,7 @@ def _extend_all(
 
 
 @part
-def _arrive(machine: Machine, e: int, to: int, taken: int, node: int) -> None:
+def _arrive(machine: RunMachine, e: int, to: int, taken: int, node: int) -> None:
     """Let a run with its last event enter a place: it completes if possible, and waits at the outgoing
     gates.
     """
@@ -372,7 +372,7 @@ def _arrive(machine: Machine, e: int, to: int, taken: int, node: int) -> None:
 
 
 @inlined
-def apply(machine: Machine, e: int, key: int, p: int) -> None:
+def apply(machine: RunMachine, e: int, key: int, p: int) -> None:
     # What leaves a heap does so before anything is added: it is counted, not named.
     t, m, b, numbers = machine.t, machine.m, machine.b, machine.n
     for i in range(header.decided(m)):

@@ -15,7 +15,7 @@ from spaseq.matching.filters._kernel_values import (
     WOKEN,
     WONDERS,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.filters._kernel_values import NODE as IS_NODE
 from spaseq.matching.nfa.compiled._kernel_gather import gather
@@ -46,7 +46,7 @@ from spaseq.matching.nfa.records import (
 
 
 @rare
-def _gather(machine: Machine, e: int, p: int, w: int, c: int) -> int:
+def _gather(machine: RunMachine, e: int, p: int, w: int, c: int) -> int:
     """Do ``gather``; also return 0 if the event serves no part."""
     t, b = machine.t, machine.b
     for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
@@ -57,7 +57,7 @@ def _gather(machine: Machine, e: int, p: int, w: int, c: int) -> int:
 
 
 @rare
-def _show_gathering(machine: Machine, e: int, key: int, w: int) -> None:
+def _show_gathering(machine: RunMachine, e: int, key: int, w: int) -> None:
     """Decide for a wait at a gate where several events may be gathered."""
     t, m, b = machine.t, machine.m, machine.b
     gate = waits.gate(m, w)
@@ -83,7 +83,7 @@ def _show_gathering(machine: Machine, e: int, key: int, w: int) -> None:
 
 
 @rare
-def _show_parted(machine: Machine, e: int, key: int, w: int) -> None:
+def _show_parted(machine: RunMachine, e: int, key: int, w: int) -> None:
     """Decide for a wait at a gate where several queries wait for different elements that none may skip."""
     t, m, b = machine.t, machine.m, machine.b
     gate, bit, parts_with = waits.gate(m, w), 1, 0
@@ -103,7 +103,7 @@ def _show_parted(machine: Machine, e: int, key: int, w: int) -> None:
 
 
 @part
-def _show(machine: Machine, e: int, key: int, w: int) -> None:
+def _show(machine: RunMachine, e: int, key: int, w: int) -> None:
     """Decide the effect of the event on one wait."""
     t, m, b = machine.t, machine.m, machine.b
     time, stream = batch.time(b, e), batch.stream(b, e)
@@ -149,7 +149,7 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
 
 
 @rare
-def _visit_heap(machine: Machine, e: int, key: int, bucket: int) -> None:
+def _visit_heap(machine: RunMachine, e: int, key: int, bucket: int) -> None:
     """Visit the waits of a heap with a bound that the event passes; without an order, make it a list."""
     t, m, b, numbers, codes = machine.t, machine.m, machine.b, machine.n, machine.c
     root = buckets.root(m, bucket)
@@ -196,7 +196,7 @@ def _visit_heap(machine: Machine, e: int, key: int, bucket: int) -> None:
 
 
 @part
-def _visit(machine: Machine, e: int, key: int, bucket: int) -> None:
+def _visit(machine: RunMachine, e: int, key: int, bucket: int) -> None:
     """Visit the waits of a bucket, once per event."""
     m = machine.m
     if bucket == 0 or buckets.seen(m, bucket) == header.serial(m):
@@ -212,7 +212,7 @@ def _visit(machine: Machine, e: int, key: int, bucket: int) -> None:
 
 @part
 def _visit_keys(
-    machine: Machine, e: int, key: int, p: int, gate: int,
+    machine: RunMachine, e: int, key: int, p: int, gate: int,
     share: int, at: int,
 ) -> None:  # fmt: skip
     """Visit the waits at a gate that have the key of a share's rows; ``at``: offset of the key columns."""
@@ -225,7 +225,7 @@ def _visit_keys(
 
 
 @inlined
-def _visit_gate(machine: Machine, e: int, key: int, p: int, gate: int) -> None:
+def _visit_gate(machine: RunMachine, e: int, key: int, p: int, gate: int) -> None:
     """Visit the waits at a gate that the event may concern."""
     t, m, b = machine.t, machine.m, machine.b
     if gates.keys_end(t, gate) == gates.keys(t, gate):
@@ -249,7 +249,7 @@ def _visit_gate(machine: Machine, e: int, key: int, p: int, gate: int) -> None:
 
 
 @inlined
-def decide(machine: Machine, e: int, key: int, p: int) -> None:
+def decide(machine: RunMachine, e: int, key: int, p: int) -> None:
     t, m, b = machine.t, machine.m, machine.b
     header.set_decided(m, 0)
     header.set_asked(m, 0)

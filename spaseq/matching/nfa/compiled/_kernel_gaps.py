@@ -40,7 +40,7 @@ from spaseq.matching.filters._kernel_values import (
     UNKNOWN,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_judge import at_entries, belongs, judge_row, meets
 from spaseq.matching.nfa.compiled._kernel_layout import (
@@ -193,7 +193,7 @@ def _is_before(t: Ints, m: Ints, w: int, gap: int, x: int, end: bool) -> bool:
 
 
 @part
-def look_back(machine: Machine, w: int, gap: int, view: int, end: bool) -> tuple[int, bool, int]:
+def look_back(machine: RunMachine, w: int, gap: int, view: int, end: bool) -> tuple[int, bool, int]:
     """Return whether a forbidden row is in a gap; whether since the window began; and its latest place there.
 
     ``end``: the gap lasts to the end of the window.
@@ -224,7 +224,7 @@ def look_back(machine: Machine, w: int, gap: int, view: int, end: bool) -> tuple
 
 
 @part
-def gap_action(machine: Machine, w: int, action: int, about: int, number: int) -> bool:
+def gap_action(machine: RunMachine, w: int, action: int, about: int, number: int) -> bool:
     """Do an action of negations on a wait; return False if a forbidden event has surely occurred."""
     t, m = machine.t, machine.m
     knows = w + t[GAPS]
@@ -261,7 +261,7 @@ def gap_action(machine: Machine, w: int, action: int, about: int, number: int) -
 
 
 @rare
-def act(machine: Machine, w: int, start: int, end: int) -> bool:
+def act(machine: RunMachine, w: int, start: int, end: int) -> bool:
     """Do actions on a wait; return False if one of them is impossible."""
     t, m, f, numbers, codes = machine.t, machine.m, machine.f, machine.n, machine.c
     begun = w + SLOTS + t[N_SLOTS]
@@ -309,7 +309,7 @@ def act(machine: Machine, w: int, start: int, end: int) -> bool:
 
 
 @part
-def _may(machine: Machine, w: int, begin: int, end: int, code: int, code_end: int) -> bool:
+def _may(machine: RunMachine, w: int, begin: int, end: int, code: int, code_end: int) -> bool:
     """Do actions on a wait; return whether it may continue: no condition decided here surely fails."""
     if begin < end and not act(machine, w, begin, end):
         return False
@@ -317,7 +317,7 @@ def _may(machine: Machine, w: int, begin: int, end: int, code: int, code_end: in
 
 
 @inlined
-def may_wait(machine: Machine, w: int, gate: int) -> bool:
+def may_wait(machine: RunMachine, w: int, gate: int) -> bool:
     """Do a gate's actions on a wait; return whether it may wait there."""
     t = machine.t
     begin, end = gates.actions(t, gate), gates.actions_end(t, gate)
@@ -325,7 +325,7 @@ def may_wait(machine: Machine, w: int, gate: int) -> bool:
 
 
 @inlined
-def may_end(machine: Machine, w: int, accept: int) -> bool:
+def may_end(machine: RunMachine, w: int, accept: int) -> bool:
     """Do an accept's actions on a wait; return whether it may be a match."""
     t = machine.t
     begin, end = accepts.actions(t, accept), accepts.actions_end(t, accept)

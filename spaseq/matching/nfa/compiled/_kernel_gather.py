@@ -17,7 +17,7 @@ from spaseq.matching.filters._kernel_values import (
     TRUE,
     UNKNOWN,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_judge import answer, at_entries, judge_row, meets
 from spaseq.matching.nfa.compiled._kernel_layout import (
@@ -68,7 +68,7 @@ def _next_row(m: Ints, y: int) -> int:
 
 
 @part
-def _try(machine: Machine, w: int, c: int) -> int:
+def _try(machine: RunMachine, w: int, c: int) -> int:
     """Return whether rows, one for each part, join with a run and each other, and the conditions hold."""
     t, m = machine.t, machine.m
     trial, rows = header.trial(m), header.tried(m) + parts.LIMIT
@@ -99,7 +99,7 @@ def _try(machine: Machine, w: int, c: int) -> int:
 
 
 @part
-def _judge_events(machine: Machine, w: int, c: int, into: int) -> int:
+def _judge_events(machine: RunMachine, w: int, c: int, into: int) -> int:
     """Return whether events, one for each part, are a match of a candidate; ``into`` gets what
     was gathered.
     """
@@ -188,7 +188,7 @@ def _go_on(m: Ints, w: int, size: int, time: int) -> bool:
 
 
 @part
-def gather(machine: Machine, position: int, time: int, p: int, w: int, c: int) -> int:
+def gather(machine: RunMachine, position: int, time: int, p: int, w: int, c: int) -> int:
     """Record the combinations with an event that a run can take; return how relevant ones exclude later
     events.
 

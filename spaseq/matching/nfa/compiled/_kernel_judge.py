@@ -13,7 +13,7 @@ from spaseq.matching.filters._kernel_values import (
     TRUE,
     UNKNOWN,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_layout import value
 from spaseq.matching.nfa.records import candidates, header, questions, units, waits
@@ -38,26 +38,26 @@ def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
 
 
 @inlined
-def at_entries(machine: Machine) -> Machine:
+def at_entries(machine: RunMachine) -> RunMachine:
     """Return a machine that reads entries of the memory in place of rows of the batch."""
     return with_batch(machine, machine.m)
 
 
 @inlined
-def with_batch(machine: Machine, b: Ints) -> Machine:
+def with_batch(machine: RunMachine, b: Ints) -> RunMachine:
     """Return a machine with another batch."""
-    return Machine(machine.t, machine.m, machine.f, b, machine.n, machine.c)
+    return RunMachine(machine.t, machine.m, machine.f, b, machine.n, machine.c)
 
 
 @inlined
-def meets(machine: Machine, code: int, code_end: int, w: int, r: int) -> int:
+def meets(machine: RunMachine, code: int, code_end: int, w: int, r: int) -> int:
     """Return whether the conditions of a program hold for a run and a row."""
     m = machine.m
     return holds(machine, header.kinds(m), code, code_end, w, waits.sums(m, w), r)
 
 
 @part
-def judge_row(machine: Machine, w: int, unit: int, r: int) -> int:
+def judge_row(machine: RunMachine, w: int, unit: int, r: int) -> int:
     """Return whether a row joins with a run and the conditions hold."""
     t, m, b = machine.t, machine.m, machine.b
     unknown = False
@@ -78,7 +78,7 @@ def judge_row(machine: Machine, w: int, unit: int, r: int) -> int:
 
 
 @part
-def judge(machine: Machine, share: int, key: int, w: int, c: int) -> tuple[int, int]:
+def judge(machine: RunMachine, share: int, key: int, w: int, c: int) -> tuple[int, int]:
     """Return whether the event is relevant for a candidate of a wait; and the only relevant row, or -1 if
     several.
 

@@ -27,9 +27,16 @@ from spaseq.matching.nfa.matches import RunMatches
 from spaseq.matching.nfa.memory import Capacity, RunMemory, memory, ranked
 from spaseq.matching.nfa.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.nfa.skip.compiled import _kernel as k
-from spaseq.matching.nfa.skip.compiled import _kernel_layout as lay
 from spaseq.matching.nfa.skip.ranked import RankedEvents, Ready
-from spaseq.matching.nfa.skip.records import families, preferences, results, roster
+from spaseq.matching.nfa.skip.records import (
+    LEVEL_SIZE,
+    MOST_OPTIONS,
+    SkipMachine,
+    families,
+    preferences,
+    results,
+    roster,
+)
 from spaseq.matching.nfa.skip.tables import Ordering, order_tables
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -54,21 +61,21 @@ class Families:
         self.newest = self._nothing_new()
         self.rows: Ints = np.zeros(roster.SIZE + _FAMILIES * families.SIZE, dtype=np.int64)
         levels = options[preferences.LEVELS_END] - options[preferences.LEVELS]
-        self.rows[roster.LEVELS] = levels // lay.LEVEL_SIZE
+        self.rows[roster.LEVELS] = levels // LEVEL_SIZE
         self.rows[roster.NEXT] = roster.SIZE
         self.rows[roster.END] = len(self.rows)
         self.rows[roster.TIME], self.rows[roster.DUE] = EARLIEST, LATEST
         self.seen = self._nothing_seen()
-        self._machine: lay.SkipMachine | None = None
+        self._machine: SkipMachine | None = None
 
     @property
-    def machine(self) -> lay.SkipMachine:
+    def machine(self) -> SkipMachine:
         """Its arrays, as the kernel takes them."""
         machine, m = self._machine, self.runs.ints
         if machine is None or machine.m is not m:
             tables, pairs = self._compiled.tables, len(self.seen) // 2
             arrays = tables, m, self._options, self.rows, self.newest, self.seen
-            self._machine = machine = lay.SkipMachine(*arrays, pairs)
+            self._machine = machine = SkipMachine(*arrays, pairs)
         return machine
 
     @property
@@ -419,7 +426,7 @@ class SkipMatcher:
             if asked >= 0:
                 m[m[header.ANSWERS] + i] = self._is_relevant(path, [(event, asked)], key)
                 continue
-            number, choice = divmod(-1 - asked, lay.MOST_OPTIONS)
+            number, choice = divmod(-1 - asked, MOST_OPTIONS)
             option = self._ordering.choices[self._targets[number]][choice]
             holds = self._replay.may_go_on if option.goes_on else self._replay.may_end
             m[m[header.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)

@@ -23,10 +23,10 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
-    Machine,
+    RunMachine,
     pointer,
 )
-from spaseq.matching.nfa.compiled._kernel import find_keys
+from spaseq.matching.nfa.compiled._kernel import find_keys, write_path
 from spaseq.matching.nfa.compiled._kernel_layout import (
     ASK,
     DECISIONS_FULL,
@@ -57,11 +57,15 @@ from spaseq.matching.nfa.skip.compiled._kernel_families import (
     drop,
 )
 from spaseq.matching.nfa.skip.compiled._kernel_index import enter
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     COMPLETED,
     SkipMachine,
+    families,
+    matches,
+    preferences,
+    results,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, matches, preferences, results, roster
 
 
 @part
@@ -80,11 +84,11 @@ def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
 @kernel
 def run(skip: SkipMachine, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
     """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped."""
-    return _run(pointer(Machine(skip.t, skip.m, floats, batch, numbers, codes)), pointer(skip))
+    return _run(pointer(RunMachine(skip.t, skip.m, floats, batch, numbers, codes)), pointer(skip))
 
 
 @part
-def _run(machine: Machine, skip: SkipMachine) -> int:
+def _run(machine: RunMachine, skip: SkipMachine) -> int:
     t, m, o, a = skip.t, skip.m, skip.o, skip.a
     b = machine.b
     e = header.event(m)
@@ -192,15 +196,7 @@ def unroll(ints: Ints, newest: Ints, paths: Ints) -> None:
     m: Ints = pointer(ints)
     at = 0
     for i in range(len(newest)):
-        node = newest[i]
-        at += 3 * nodes.depth(m, node)
-        j = at
-        while node != 0:
-            j -= 3
-            paths[j] = nodes.position(m, node)
-            paths[j + 1] = nodes.way(m, node)
-            paths[j + 2] = nodes.row(m, node)
-            node = nodes.previous(m, node)
+        at = write_path(m, newest[i], paths, at)
 
 
 @kernel

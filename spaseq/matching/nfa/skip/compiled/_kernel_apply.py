@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.filters import batch
-from spaseq.matching.filters._kernel_values import BEYOND, MANY, SINGLE, START, Floats, Ints, Machine
+from spaseq.matching.filters._kernel_values import BEYOND, MANY, SINGLE, START, Floats, Ints, RunMachine
 from spaseq.matching.nfa.compiled._kernel_apply import copy, follow, set_last
 from spaseq.matching.nfa.compiled._kernel_gaps import may_end, may_wait
 from spaseq.matching.nfa.compiled._kernel_memory import forget, mix
@@ -22,7 +22,7 @@ from spaseq.matching.nfa.skip.compiled._kernel_decide import follows, takes
 from spaseq.matching.nfa.skip.compiled._kernel_deliver import call_soon, is_past, pass_over
 from spaseq.matching.nfa.skip.compiled._kernel_families import append, drop, forget_best, new_family
 from spaseq.matching.nfa.skip.compiled._kernel_index import end_run, enter
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     ALIKE_SIZE,
     AS_SUM,
     AS_TIME,
@@ -31,8 +31,10 @@ from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     REFUSED,
     STEP_SIZE,
     SkipMachine,
+    families,
+    preferences,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 # Runs with the same future: they agree in everything that is read of them later.
 
@@ -68,7 +70,7 @@ def _busy(m: Ints, a: Ints, w: int) -> int:
 
 
 @part
-def unknown(machine: Machine, skip: SkipMachine, w: int, members: int) -> int:
+def unknown(machine: RunMachine, skip: SkipMachine, w: int, members: int) -> int:
     """Return those of a run's members for which no earlier run in the list agrees with it.
 
     If there are such members, the run is added, as later runs may agree with it.
@@ -124,7 +126,14 @@ def _known(o: Ints, m: Ints, a: Ints, w: int, x: int) -> int:
 
 @part
 def _take(
-    machine: Machine, skip: SkipMachine, e: int, key: int, family: int, last: int, decision: int, members: int
+    machine: RunMachine,
+    skip: SkipMachine,
+    e: int,
+    key: int,
+    family: int,
+    last: int,
+    decision: int,
+    members: int,
 ) -> tuple[int, int]:
     """Let a run take the event for some members, as decided: append its options after ``last``.
 
@@ -171,7 +180,7 @@ def _take(
 
 
 @part
-def _chosen(machine: Machine, taken: int, to: int, is_gate: bool) -> int:
+def _chosen(machine: RunMachine, taken: int, to: int, is_gate: bool) -> int:
     """Return a run that has chosen a gate or an accept; 0 if it may not."""
     m = machine.m
     new = copy(m, machine.f, taken, waits.partition(m, taken))
@@ -218,7 +227,7 @@ def _refused_then(m: Ints, decision: int) -> int:
 
 @part
 def _extend(
-    machine: Machine, skip: SkipMachine,
+    machine: RunMachine, skip: SkipMachine,
     e: int, key: int, family: int, decision: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Apply an event to the runs of a family, from a decision on; return the next one, and the members with a
@@ -268,7 +277,7 @@ def _extend(
 
 @part
 def apply(
-    machine: Machine, skip: SkipMachine,
+    machine: RunMachine, skip: SkipMachine,
     e: int, key: int, p: int,
 ) -> int:  # fmt: skip
     """Pass an event through the families of a partition, and begin a family if possible.

@@ -10,7 +10,7 @@ from spaseq.matching.filters._kernel_values import (
     TRUE,
     UNKNOWN,
     Ints,
-    Machine,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_apply import begin_bounds, bind
 from spaseq.matching.nfa.compiled._kernel_gaps import act, blur
@@ -34,15 +34,17 @@ from spaseq.matching.nfa.skip.compiled._kernel_deliver import (
     is_past,
 )
 from spaseq.matching.nfa.skip.compiled._kernel_index import call
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     MOST_OPTIONS,
     OPTION_SIZE,
     REFUSED,
     STEP_BARS,
     STEP_SIZE,
     SkipMachine,
+    families,
+    preferences,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 
 @part
@@ -56,7 +58,7 @@ def follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
 
 
 @part
-def takes(machine: Machine, e: int, key: int, w: int, c: int, row: int) -> None:
+def takes(machine: RunMachine, e: int, key: int, w: int, c: int, row: int) -> None:
     """Add the event to a run, before the choice of its options."""
     t, m, f, b = machine.t, machine.m, machine.f, machine.b
     bind(t, m, b, e, key, w, c, row)
@@ -67,7 +69,7 @@ def takes(machine: Machine, e: int, key: int, w: int, c: int, row: int) -> None:
 
 
 @part
-def _refused(machine: Machine, skip: SkipMachine, e: int, key: int, w: int, c: int, row: int) -> int:
+def _refused(machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int, c: int, row: int) -> int:
     """Return the options, as bits, that are refused when a run takes the event, because a FILTER of WHERE
     fails.
 
@@ -100,7 +102,7 @@ def _refused(machine: Machine, skip: SkipMachine, e: int, key: int, w: int, c: i
 
 @part
 def _note(
-    machine: Machine, skip: SkipMachine, e: int, key: int, w: int,
+    machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int,
     c: int, row: int,
 ) -> None:  # fmt: skip
     """Record that a run takes the event, and which options it does not have."""
@@ -113,7 +115,7 @@ def _note(
 
 
 @part
-def _show(machine: Machine, skip: SkipMachine, e: int, key: int, w: int) -> None:
+def _show(machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int) -> None:
     """Decide the effect of an event on a run: it takes the event, or must not skip it."""
     t, o, m, b = machine.t, skip.o, machine.m, machine.b
     time, stream = batch.time(b, e), batch.stream(b, e)
@@ -141,7 +143,7 @@ def _show(machine: Machine, skip: SkipMachine, e: int, key: int, w: int) -> None
 
 @part
 def decide(
-    machine: Machine, skip: SkipMachine, e: int, key: int,
+    machine: RunMachine, skip: SkipMachine, e: int, key: int,
     p: int,
 ) -> None:  # fmt: skip
     t, o, m, a, b = machine.t, skip.o, machine.m, skip.a, machine.b

@@ -16,7 +16,7 @@ from spaseq.matching.nfa.skip.compiled._kernel_families import (
     free_family,
 )
 from spaseq.matching.nfa.skip.compiled._kernel_index import end_run
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     BOUND_SIZE,
     LEVEL_SIZE,
     PAST_LAST,
@@ -25,8 +25,11 @@ from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     TO_FIRST,
     TO_NEXT,
     SkipMachine,
+    families,
+    matches,
+    preferences,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, matches, preferences, roster
 
 
 @part

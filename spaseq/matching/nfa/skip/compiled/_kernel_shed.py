@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import kernel
-from spaseq.matching.filters._kernel_values import CALC, SHORT, Floats, Ints, Machine, pointer
+from spaseq.matching.filters._kernel_values import CALC, SHORT, Floats, Ints, RunMachine, pointer
 from spaseq.matching.nfa.compiled._kernel_judge import meets
 from spaseq.matching.nfa.records import gates, header, waits
 from spaseq.matching.nfa.skip.compiled._kernel_families import drop
@@ -22,13 +22,13 @@ L_SIZE: Final = 5
 
 
 @kernel
-def listed(machine: Machine, alive: Ints, values_: Ints, rows: Ints, gates_: Ints, xs: Floats) -> int:
+def listed(machine: RunMachine, alive: Ints, values_: Ints, rows: Ints, gates_: Ints, xs: Floats) -> int:
     """List all families, oldest first, and their runs; return the number of families.
 
     As many rows are filled as fit. ``gates_`` and ``xs``: for each run the gate before which it waits, and
     the value of a program, NaN if it has none; ``values_``: by gate, where this program begins and ends.
     """
-    x: Machine = pointer(machine)
+    x: RunMachine = pointer(machine)
     t, m, f = x.t, x.m, x.f
     a: Ints = pointer(alive)
     count, room, run, most = 0, len(rows) // L_SIZE, 0, len(gates_)
