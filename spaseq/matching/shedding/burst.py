@@ -68,7 +68,8 @@ class BurstFilter:
     @staticmethod
     def _room(size: int, loads: Ints) -> k.Listing:
         """Return room for this many waits."""
-        return k.Listing(*np.zeros((3, size), dtype=np.int64), loads, size)
+        waits, times, cells = np.zeros((3, size), dtype=np.int64)
+        return k.Listing(waits, times, cells, loads, size)
 
     def load(self, batch: Ints) -> None:
         """Load compiled code, which takes a while. ``batch`` has no event."""
