@@ -102,7 +102,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The tables of the runs kernel, and the order of its runs: see ``_kernel_layout``.
+    """The tables of the runs kernel, and the order of its runs: see ``records``.
 
     ``choices`` are the options of each place, in order of preference.
     """
