@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from spaseq._jit import _compiled, inlined, part, rare
+from spaseq._jit import _compiled, _Files, inlined, part, rare
 
 
 @part
@@ -36,3 +38,20 @@ def test_a_rare_part_stays_a_call(name: str, stays: bool) -> None:
     (code,) = compiled.inspect_llvm().values()
     calls = [line for line in code.splitlines() if " call " in line and f"{len(name)}{name}B" in line]
     assert bool(calls) is stays
+
+
+class Gone(NamedTuple):
+    """The type of an argument."""
+
+    x: int
+
+
+def test_an_index_that_names_a_type_that_has_gone_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that renamed a machine raised an AttributeError until the cache was emptied."""
+    files = _Files(str(tmp_path), "kernel", "stamp")
+    files._save_index({Gone: "1"})
+    assert files._load_index() == {Gone: "1"}
+    monkeypatch.delattr(sys.modules[__name__], "Gone")
+    assert files._load_index() == {}
