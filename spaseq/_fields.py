@@ -222,10 +222,13 @@ def _begin(_context: Any, array: Any) -> Any:
     """Return the address of an array's first number. It is indexed like an array, and a call passes it in one
     register.
 
-    For None instead of an array it is None, as a compile-time constant.
+    For None instead of an array it is None, as a compile-time constant. Of a NamedTuple, the arrays become
+    addresses, and other fields stay.
     """
     if isinstance(array, types.NoneType):
         return array(array), lambda context, *_: context.get_dummy_value()
+    if isinstance(array, types.BaseNamedTuple):
+        return _begins(array)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.make_array(signature.args[0])
@@ -233,6 +236,23 @@ def _begin(_context: Any, array: Any) -> Any:
 
     pointer_to: Any = types.CPointer
     return pointer_to(array.dtype)(array), generate
+
+
+def _begins(fields: Any) -> Any:
+    """Return the intrinsic that replaces the arrays of a NamedTuple by their addresses."""
+    pointer_to: Any = types.CPointer
+    kinds = [pointer_to(kind.dtype) if isinstance(kind, types.Array) else kind for kind in fields]
+    begins = types.BaseTuple.from_types(kinds, fields.instance_class)
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        values = cgutils.unpack_tuple(builder, arguments[0])
+        found = [
+            context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+            for kind, value in zip(fields, values, strict=True)
+        ]
+        return context.make_tuple(builder, begins, found)
+
+    return begins(fields), generate
 
 
 pointer: Any = intrinsic(_begin)

@@ -81,7 +81,12 @@ class _Files(caching.IndexDataCacheFile):
             file.write(data + zlib.crc32(data).to_bytes(4, "little") + _MARK)
 
     def _load_index(self) -> dict[Any, str]:
-        return super()._load_index() if _is_whole(self._index_path) else {}
+        if not _is_whole(self._index_path):
+            return {}
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):  # of older kernels: a type of their arguments has gone
+            return {}
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)

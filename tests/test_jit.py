@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spaseq._jit import _compiled, inlined, load, part, rare, separate
+from spaseq._jit import _compiled, _Files, inlined, load, part, rare, separate
 from spaseq.matching.filters._kernel_values import pointer
 
 Ints = npt.NDArray[np.int64]
@@ -67,3 +69,20 @@ def test_a_separate_part_has_machine_code_of_its_own() -> None:
     (code,) = compiled.inspect_llvm().values()
     assert "test_jit.item" in code
     assert "test_jit4item" not in code  # as a part's name is written that is linked into the kernel
+
+
+class Gone(NamedTuple):
+    """The type of an argument."""
+
+    x: int
+
+
+def test_an_index_that_names_a_type_that_has_gone_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that renamed a machine raised an AttributeError until the cache was emptied."""
+    files = _Files(str(tmp_path), "kernel", "stamp")
+    files._save_index({Gone: "1"})
+    assert files._load_index() == {Gone: "1"}
+    monkeypatch.delattr(sys.modules[__name__], "Gone")
+    assert files._load_index() == {}

@@ -193,10 +193,9 @@ def run(
     matcher = evaluated(BoundedQuery(asked, stream.dictionary, context, window, kept))
     if bound is None:
         # Nobody looks for the dead without a bound, or tries events on ghosts.
-        matcher._features = replace(
-            matcher._features, tells_the_dead=False, graves=matcher._features.graves[:0]
-        )
-        matcher._sketch.rehearsal = None
+        runs = matcher._observed
+        runs.features = replace(runs.features, tells_the_dead=False, graves=runs.features.graves[:0])
+        runs.model.rehearsal = None
     found: list[tuple[Ids, Ids]] = []
     units = np.zeros(stream.size)
     held = 0

@@ -66,7 +66,7 @@ class Oracle(SheddingNfa):
         for _ in range(_LONGEST):
             names += np.where(node != 0, mixed(m[node + nodes.POSITION]), np.uint64(0))
             node = np.where(node != 0, m[node + nodes.PREVIOUS], 0)
-        gone = those[~self.foreseen.comes(names, self._position - 1)]
+        gone = those[~self.foreseen.comes(names, self._observed.position - 1)]
         if len(gone):
             m[gone + waits.GATE] = 0
             self._sweep(axis, time, 0)

@@ -35,12 +35,12 @@ class Scanning(SheddingNfa):
     """Counts as work, with each event, all the partial matches there are."""
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ids:
-        shows = self._sketch.shows
+        shows = self._observed.model.shows
         before = shows.copy()
         columns = super()._take(batch, start, solutions)
         further = np.maximum(self._there() - (shows - before), 0.0)
         shows += further
-        self._units += float(further.sum())
+        self._observed.units += float(further.sum())
         assert isinstance(self._bound.clock, WorkClock)
         self._bound.clock.add(float(further.sum()))
         return columns
@@ -53,8 +53,8 @@ class Scanning(SheddingNfa):
         gate = m[places + waits.GATE]
         live = gate != 0
         live &= m[places + waits.BUCKET] != waits.IS_PARKED
-        live &= m[places + waits.FIRST] >= self._place[0] - self._window.reach
-        counted = np.bincount(t[gate[live] + gates.NUMBER], minlength=len(self._sketch.shows))
+        live &= m[places + waits.FIRST] >= self._observed.place[0] - self._window.reach
+        counted = np.bincount(t[gate[live] + gates.NUMBER], minlength=len(self._observed.model.shows))
         return counted.astype(np.float64)
 
 

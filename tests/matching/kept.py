@@ -22,4 +22,4 @@ class Kept(SheddingNfa):
 def sketch(name: str, stream: sharp.Stream, bound: float) -> CostModel:
     """The sketch of a query, once it has seen a stream."""
     sharp.run(name, stream, bound, evaluated=Kept)
-    return Kept.made._sketch
+    return Kept.made._observed.model

@@ -61,7 +61,7 @@ Ints = v.Ints
 @compiled
 def _run(tables: Ints, end: int, ints: Ints, floats: v.Floats, numbers: v.Floats, codes: v.Codes) -> int:
     t, m, f, x, c = pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes)
-    return holds(t, v.TABLES_HEADER, end, m, 0, f, v.STACK, 0, m, 0, x, c)
+    return holds(v.RunMachine(t, m, f, m, x, c), 0, v.TABLES_HEADER, end, v.STACK, 0, 0)
 
 
 class _Program:

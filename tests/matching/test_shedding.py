@@ -267,7 +267,7 @@ def test_no_event_pays_for_a_look_at_all_partial_matches() -> None:
             begin, self.looked = self._bound.clock(), 0.0
             yield from super().process(batch, start, solutions)
             work = self._bound.clock() - begin - self.looked
-            events.append((self.looked, work, int(self._sketch.alive.sum())))
+            events.append((self.looked, work, int(self._observed.model.alive.sum())))
 
     sharp.run("Q3", sharp.Stream(4_000, 1.5, seed=2), bound, evaluated=Watched)
     assert max(alive for _, _, alive in events) / 16 > 12 * bound

@@ -57,7 +57,7 @@ def run(
     found, died = 0, 0.0
     for i, (stream, event) in enumerate(events):
         for shedding in made:
-            died = float(shedding._sketch.counts.reshape(-1, cells.COUNTS)[:, cells.DIED].sum())
+            died = float(shedding._observed.model.counts.reshape(-1, cells.COUNTS)[:, cells.DIED].sum())
         # Events of two streams have the same time.
         engine.push(
             stream, f"PREFIX : <http://example.org/> <urn:{i}> {event} .", i if other == "S" else i // 2

@@ -82,9 +82,10 @@ def test_what_partial_matches_live_through_is_counted_once(
     class Counted(kept.Kept):
         def process(self, *given: Any) -> Iterator[Block]:
             yield from super().process(*given)
-            now = np.zeros_like(self._sketch.alive)
-            self._visit(now, *self._place, 0, 1_000_000, 0, False)
-            alive[:] += np.bincount(self._sketch.gates, now.reshape(-1, AGES).sum(axis=1))
+            runs = self._observed
+            now = np.zeros_like(runs.model.alive)
+            runs.visit(now, runs.instant(*runs.place), 0, 1_000_000, counted=False)
+            alive[:] += np.bincount(runs.model.gates, now.reshape(-1, AGES).sum(axis=1))
 
     monkeypatch.setattr(matcher, "_BRIEF", brief)
     monkeypatch.setattr(CostModel, "decay", lambda *_: None)
@@ -93,7 +94,7 @@ def test_what_partial_matches_live_through_is_counted_once(
     stream.kinds %= 3
     monkeypatch.setattr(sharp, "pattern", lambda _: pattern("?bx > ?ax", "?cx > ?bx"))
     sharp.run("", stream, 1e9, evaluated=Counted)
-    of = kept.Kept.made._sketch
+    of = kept.Kept.made._observed.model
     lived = np.bincount(of.gates, of.counts.reshape(-1, COUNTS)[:, LIVED])
     assert (lived / np.maximum(alive, 1))[1:].tolist() == pytest.approx([1.0, 1.0], abs=0.03)
 

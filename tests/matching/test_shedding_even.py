@@ -107,7 +107,7 @@ def test_a_look_waits_while_events_take_all_that_they_may(monkeypatch: pytest.Mo
 
     def noted(self: SheddingNfa, axis: int, time: int, most: int) -> None:
         nonlocal count, soon
-        if not self._hand and self._passing is not None and self._overload is not None:
+        if not self._observed.hand and self._passing is not None and self._overload is not None:
             count += 1
             waits = not self._passing.leaves(self._pause)
             soon += waits and self._spent < due(self._pause, self._overload.even, waits=True)

@@ -32,7 +32,7 @@ _COMPARED: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=":
 
 def rehearsed() -> Rehearsal:
     """What was learned of all events, whatever was shed."""
-    found = Kept.made._sketch.rehearsal
+    found = Kept.made._observed.model.rehearsal
     assert found is not None
     return found
 
@@ -41,8 +41,9 @@ class Blind(Kept):
     """Whose partial matches that wait for an E, or what comes after it, are all gone before it comes."""
 
     def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Any:
-        kept = np.ones((len(self._sketch.gates), 8))
-        kept[self._sketch.gates >= 4] = 0.0
+        gates = self._observed.model.gates
+        kept = np.ones((len(gates), 8))
+        kept[gates >= 4] = 0.0
         if self._mark(kept.ravel(), 0, 0):
             self._sweep(0, 0, 0)
         return super()._take(batch, start, solutions)
@@ -104,9 +105,9 @@ def test_no_more_than_a_part_of_the_work_is_for_trials() -> None:
 
     class Counted(Kept):
         def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Any:
-            before = self._trials
+            before = self._observed._trials
             columns = super()._take(batch, start, solutions)
-            tried.append(int(before - self._trials))
+            tried.append(int(before - self._observed._trials))
             return columns
 
     ran = sharp.run("Q3", sharp.Stream(1_000, 1.5, seed=21), 3.0, evaluated=Counted)
@@ -118,7 +119,7 @@ def test_of_what_is_negated_repeated_or_gathered_nothing_is_rehearsed() -> None:
     stream = sharp.Stream(100, 0.5, seed=1)
     for name in ("Q1", "Q2", "Q5", "Q6"):
         sharp.run(name, stream, 1e9, evaluated=Kept)
-        assert Kept.made._sketch.rehearsal is None
+        assert Kept.made._observed.model.rehearsal is None
 
 
 def test_ghosts_of_terms_that_are_gone_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_looks_do_not_wait_for_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Looked(Kept):
         def _end_look(self, axis: int, time: int) -> None:
-            looks.append(self._given)
+            looks.append(self._observed.given)
             super()._end_look(axis, time)
 
         def _load_passes(self) -> None:

@@ -34,6 +34,7 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
+    RunMachine,
 )
 
 
@@ -144,10 +145,10 @@ def fold(t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, numbers: F
 
 @part
 def aggregated(
-    t: Ints, m: Ints, f: Floats, w: int, sums: int, number: int, inside: bool, current: int,
-    numbers: Floats, codes: Codes,
-) -> tuple[int, int, float, float]:  # fmt: skip
+    machine: RunMachine, w: int, sums: int, number: int, inside: bool, current: int
+) -> tuple[int, int, float, float]:
     """Return kind, id, value and error of an aggregate."""
+    t, m, f, numbers, codes = machine.t, machine.m, machine.f, machine.n, machine.c
     a = t[AGGREGATES] + number * A_SIZE
     kind, offset = t[a + A_KIND], t[a + A_OFFSET]
     completed = w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + t[a + A_KLEENE]

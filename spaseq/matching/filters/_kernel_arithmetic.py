@@ -8,7 +8,7 @@ if they are computed from rounded doubles.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,16 @@ from spaseq.patterns.expressions._kernel_math import (
     TAN,
     function,
 )
+
+
+class StackValue(NamedTuple):
+    """A value: kind, double, error bound, and id, which is 0 for values that are not terms."""
+
+    kind: int
+    number: float
+    error: float
+    identifier: int
+
 
 _EPSILON: Final = 2.0**-52
 _WHOLE: Final = 2.0**53
@@ -254,8 +264,10 @@ def ordered(op: int, order: int) -> int:
 
 
 @part
-def compare(op: int, xk: int, x: float, xe: float, xi: int, yk: int, y: float, ye: float, yi: int) -> int:
-    """Return ``x op y``. ``xi``, ``yi``: the ids, 0 for values that are no terms."""
+def compare(op: int, left: StackValue, right: StackValue) -> int:
+    """Return ``left op right``."""
+    xk, x, xe, xi = left
+    yk, y, ye, yi = right
     failed = _failed(xk, yk)
     if failed != SHORT:
         return verdict_of(failed)

@@ -8,6 +8,7 @@ from spaseq._jit import inlined, kernel, part, separate
 from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_aggregates import aggregated, kind_of
 from spaseq.matching.filters._kernel_arithmetic import (
+    StackValue,
     absolute,
     applied,
     calculate,
@@ -63,6 +64,7 @@ from spaseq.matching.filters._kernel_values import (
     NOTHING,
     ONE,
     OR,
+    PUSH,
     RELATE,
     SHORT,
     SLOTS,
@@ -74,9 +76,9 @@ from spaseq.matching.filters._kernel_values import (
     UNLESS_TRUE,
     WONDERED,
     WONDERS,
-    Codes,
     Floats,
     Ints,
+    RunMachine,
     pointer,
 )
 from spaseq.patterns.expressions._kernel_math import geodesic
@@ -176,24 +178,29 @@ def id_of(m: Ints, w: int, slot: int, b: Ints, column: int, r: int) -> int:
 
 
 @inlined
-def _short(t: Ints, pc: int, m: Ints, w: int, b: Ints, r: int, codes: Codes) -> int:
+def _short(machine: RunMachine, pc: int, w: int, r: int) -> int:
     """Return the id that an instruction pushes if its term is a short number, else 0."""
-    a = t[pc + 1]
-    identifier = a if t[pc] == CONSTANT else id_of(m, w, t[pc + 2], b, t[pc + 3], r)
-    return identifier if identifier > 0 and codes[identifier] == SHORT else 0
+    t = machine.t
+    identifier = t[pc + 1] if t[pc] == CONSTANT else _variable(machine, pc, w, r)
+    return identifier if identifier > 0 and machine.c[identifier] == SHORT else 0
 
 
 @inlined
-def compared(
-    t: Ints, pc: int, end: int, m: Ints, w: int, b: Ints, r: int, numbers: Floats, codes: Codes
-) -> tuple[int, int]:
+def _variable(machine: RunMachine, pc: int, w: int, r: int) -> int:
+    """Return the id of an instruction's variable."""
+    return id_of(machine.m, w, machine.t[pc + 2], machine.b, machine.t[pc + 3], r)
+
+
+@inlined
+def compared(machine: RunMachine, pc: int, end: int, w: int, r: int) -> tuple[int, int]:
     """Return the verdict of the condition at ``pc``, and where the next one begins; ``OTHER`` for other
     forms.
     """
+    t, numbers = machine.t, machine.n
     second, third, fourth = pc + CODE_SIZE, pc + 2 * CODE_SIZE, pc + 3 * CODE_SIZE
     if fourth > end or t[second] > CONSTANT:
         return OTHER, pc
-    first_id, second_id = _short(t, pc, m, w, b, r, codes), _short(t, second, m, w, b, r, codes)
+    first_id, second_id = _short(machine, pc, w, r), _short(machine, second, w, r)
     if first_id == 0 or second_id == 0:
         return OTHER, pc
     x, y = numbers[first_id], numbers[second_id]
@@ -206,7 +213,7 @@ def compared(
     number, op = third if is_last else fourth, t[fourth] if is_last else t[third]
     if t[number] > CONSTANT or (op != ADD and op != SUBTRACT):
         return OTHER, pc
-    third_id = _short(t, number, m, w, b, r, codes)
+    third_id = _short(machine, number, w, r)
     z = numbers[third_id]
     if third_id == 0 or not (is_whole(x) and is_whole(y) and is_whole(z)):
         return OTHER, pc
@@ -241,11 +248,12 @@ def _truth(m: Ints, f: Floats, kinds: int, at: int) -> int:
 @part
 def _compared(m: Ints, f: Floats, kinds: int, at: int, op: int) -> int:
     """Return the comparison of two values of the stack, the first at ``at``."""
-    return compare(
-        op,
-        m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at],
-        m[kinds + at + 1], f[2 + at], f[2 + DEEPEST + at], m[kinds + DEEPEST + at + 1],
-    )  # fmt: skip
+    return compare(op, _operand(m, f, kinds, at), _operand(m, f, kinds, at + 1))
+
+
+@inlined
+def _operand(m: Ints, f: Floats, kinds: int, at: int) -> StackValue:
+    return StackValue(m[kinds + at], f[1 + at], f[1 + DEEPEST + at], m[kinds + DEEPEST + at])
 
 
 @part
@@ -298,56 +306,37 @@ def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
 
 
 @inlined
-def holds(
-    t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
-    numbers: Floats, codes: Codes,
-) -> int:  # fmt: skip
+def holds(machine: RunMachine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
     """Return whether all conditions of a program hold for a run and a row; ``ERRED`` if one errs before one
     fails.
 
     The stack: kinds and ids from ``m[kinds]`` on, numbers and errors in ``f``.
     """
     verdict, pc = OTHER, start
-    if start < end and t[start] <= CONSTANT:
-        verdict, pc = compared(t, start, end, m, w, b, r, numbers, codes)
+    if start < end and machine.t[start] <= CONSTANT:
+        verdict, pc = compared(machine, start, end, w, r)
         if verdict == FALSE or (verdict != OTHER and pc == end):
             return verdict
-    return by_stack(t, pc, end, m, kinds, f, w, sums, b, r, numbers, codes)
+    return by_stack(machine, kinds, pc, end, w, sums, r)
 
 
 @separate
-def by_stack(
-    t: Ints, start: int, end: int, m: Ints, kinds: int, f: Floats, w: int, sums: int, b: Ints, r: int,
-    numbers: Floats, codes: Codes,
-) -> int:  # fmt: skip
+def by_stack(machine: RunMachine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
     """Return the same for conditions that need the stack."""
-    unknown = False
-    top = 0
-    pc = start
+    t, m, f = machine.t, machine.m, machine.f
+    unknown, top, pc = False, 0, start
     while pc < end:
-        op, a, slot, column = t[pc], t[pc + 1], t[pc + 2], t[pc + 3]
+        op = t[pc]
         if top == 0 and op <= CONSTANT:
-            verdict, pc = compared(t, pc, end, m, w, b, r, numbers, codes)
+            verdict, pc = compared(machine, pc, end, w, r)
             if verdict == FALSE:
                 return FALSE
             if verdict != OTHER:
                 continue
-        pc += CODE_SIZE
-        if op <= CONSTANT or op == ONE:
-            identifier = a if op == CONSTANT else id_of(m, w, slot, b, column, r)
-            kind = kind_of(identifier, codes)
-            x = numbers[identifier] if kind >= SHORT else 0.0
-            if op == ONE:
-                # The average of no values is 0; of a faulty one, an error.
-                kind = CALC if identifier <= 0 or codes[identifier] != FAULT else NOTHING
-                kind = kind if identifier != MANY else BEYOND
-                x = 1.0 if identifier > 0 else 0.0
-            _set(m, f, kinds, top, kind, identifier, x, 0.0)
-            top += 1
-        elif op in (COMPARE, TEST):
+        if op in (COMPARE, TEST):
             if op == COMPARE:
                 top -= 2
-                verdict = _compared(m, f, kinds, top, a)
+                verdict = _compared(m, f, kinds, top, t[pc + 1])
             else:
                 top -= 1
                 verdict = _truth(m, f, kinds, top)
@@ -355,72 +344,108 @@ def by_stack(
                 return verdict
             if verdict == UNKNOWN:
                 unknown = True
-        elif op == IF_COMPLETED:
-            if m[w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + slot] == 0:
-                pc = a
-        elif op == IF_BOUND:
-            if id_of(m, w, slot, b, column, r) == 0:
-                pc = a
-        elif op == AGGREGATE:
-            inside = slot >= 0
-            current = id_of(m, w, slot, b, column, r) if inside else 0
-            kind, identifier, x, e = aggregated(t, m, f, w, sums, a, inside, current, numbers, codes)
-            _set(m, f, kinds, top, kind, identifier, x, e)
+            pc += CODE_SIZE
+        elif op in (PUSH, CONSTANT, ONE, AGGREGATE, BOUND):
+            _push(machine, kinds, pc, top, w, sums, r)
             top += 1
-        elif op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
-            top -= 1
-            _computed(m, f, kinds, top - 1, op, a)
-        elif op in (MINUS, ABS, FUNCTION):
-            _computed(m, f, kinds, top - 1, op, a)
-        elif op in (RELATE, AND, OR):
-            top -= 2
-            if op == RELATE:
-                verdict = _compared(m, f, kinds, top, a)
-            else:
-                left, right = _truth(m, f, kinds, top), _truth(m, f, kinds, top + 1)
-                verdict = either(left, right, TRUE if op == OR else FALSE)
-            _set(m, f, kinds, top, kind_of_truth(verdict), 0, 1.0 if verdict == TRUE else 0.0, 0.0)
-            top += 1
-        elif op == NOT:
-            verdict = _truth(m, f, kinds, top - 1)
-            _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0 if verdict == TRUE else 1.0, 0.0)
-        elif op in (UNLESS_FALSE, UNLESS_TRUE):
-            if _truth(m, f, kinds, top - 1) == (FALSE if op == UNLESS_FALSE else TRUE):
-                m[kinds + top - 1] = BOOLEAN
-                f[top] = 0.0 if op == UNLESS_FALSE else 1.0
-                pc = a
-        elif op == CHOOSE:
-            verdict = _truth(m, f, kinds, top - 1)
-            if verdict in (TRUE, FALSE):
-                top -= 1
-                pc = pc if verdict == TRUE else a
-            else:
-                # Both branches decide whether an error is only for want of an iteration.
-                _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
-                pc = slot
-        elif op == JUMP:
-            pc = a
-        elif op == KEEP:
-            if m[kinds + top - 1] not in (NOTHING, MISSING):
-                pc = a
-        elif op == INSTEAD:
-            top -= 1
-            kind = m[kinds + top]
-            if kind != MISSING and (kind != NOTHING or m[kinds + top - 1] == MISSING):
-                identifier, x, e = m[kinds + DEEPEST + top], f[1 + top], f[1 + DEEPEST + top]
-                _set(m, f, kinds, top - 1, kind, identifier, x, e)
-        elif op == BOUND:
-            identifier = id_of(m, w, slot, b, column, r)
-            kind = BEYOND if identifier == MANY else BOOLEAN
-            _set(m, f, kinds, top, kind, 0, 1.0 if identifier > 0 else 0.0, 0.0)
-            top += 1
-        elif op == DISTANCE:
-            top -= 3
-            _distance(m, f, kinds, top - 1)
+            pc += CODE_SIZE
+        elif op in (IF_COMPLETED, IF_BOUND, UNLESS_FALSE, UNLESS_TRUE, CHOOSE, JUMP, KEEP):
+            pc, top = _jump(machine, kinds, pc, top, w, r)
         else:
-            top -= slot
-            identifier = look_up(m, kinds, a, slot, top)
-            kind = kind_of(identifier, codes) if identifier != 0 else BEYOND
-            _set(m, f, kinds, top, kind, identifier, numbers[identifier] if kind >= SHORT else 0.0, 0.0)
-            top += 1
+            top = _combine(machine, kinds, pc, top)
+            pc += CODE_SIZE
     return UNKNOWN if unknown else TRUE
+
+
+@part
+def _push(machine: RunMachine, kinds: int, pc: int, top: int, w: int, sums: int, r: int) -> None:
+    """Push a term, an aggregate, or whether a variable is bound."""
+    t, m, f, numbers, codes = machine.t, machine.m, machine.f, machine.n, machine.c
+    op, a = t[pc], t[pc + 1]
+    if op == AGGREGATE:
+        inside = t[pc + 2] >= 0
+        current = _variable(machine, pc, w, r) if inside else 0
+        kind, identifier, x, e = aggregated(machine, w, sums, a, inside, current)
+        _set(m, f, kinds, top, kind, identifier, x, e)
+        return
+    identifier = a if op == CONSTANT else _variable(machine, pc, w, r)
+    if op == BOUND:
+        kind = BEYOND if identifier == MANY else BOOLEAN
+        _set(m, f, kinds, top, kind, 0, 1.0 if identifier > 0 else 0.0, 0.0)
+        return
+    kind = kind_of(identifier, codes)
+    x = numbers[identifier] if kind >= SHORT else 0.0
+    if op == ONE:
+        # The average of no values is 0; of a faulty one, an error.
+        kind = CALC if identifier <= 0 or codes[identifier] != FAULT else NOTHING
+        kind = kind if identifier != MANY else BEYOND
+        x = 1.0 if identifier > 0 else 0.0
+    _set(m, f, kinds, top, kind, identifier, x, 0.0)
+
+
+@part
+def _jump(machine: RunMachine, kinds: int, pc: int, top: int, w: int, r: int) -> tuple[int, int]:
+    """Do an instruction that may go elsewhere; return the place of the next one, and of the stack's top."""
+    t, m, f = machine.t, machine.m, machine.f
+    op, target, slot, following = t[pc], t[pc + 1], t[pc + 2], pc + CODE_SIZE
+    goes = op == JUMP
+    if op == IF_COMPLETED:
+        goes = m[w + SLOTS + t[N_SLOTS] + t[N_KLEENES] + slot] == 0
+    elif op == IF_BOUND:
+        goes = _variable(machine, pc, w, r) == 0
+    elif op == KEEP:
+        goes = m[kinds + top - 1] not in (NOTHING, MISSING)
+    elif op in (UNLESS_FALSE, UNLESS_TRUE):
+        goes = _truth(m, f, kinds, top - 1) == (FALSE if op == UNLESS_FALSE else TRUE)
+        if goes:
+            m[kinds + top - 1] = BOOLEAN
+            f[top] = 0.0 if op == UNLESS_FALSE else 1.0
+    elif op == CHOOSE:
+        verdict = _truth(m, f, kinds, top - 1)
+        if verdict not in (TRUE, FALSE):
+            # Both branches decide whether an error is only for want of an iteration.
+            _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
+            return slot, top
+        top -= 1
+        goes = verdict == FALSE
+    return (target if goes else following), top
+
+
+@part
+def _combine(machine: RunMachine, kinds: int, pc: int, top: int) -> int:
+    """Replace operands on the stack by the result of an instruction; return the place of the stack's top."""
+    t, m, f, numbers = machine.t, machine.m, machine.f, machine.n
+    op, a = t[pc], t[pc + 1]
+    if op <= DIVIDE or op in (AVERAGE, FUNCTION_2):
+        _computed(m, f, kinds, top - 2, op, a)
+        return top - 1
+    if op in (MINUS, ABS, FUNCTION):
+        _computed(m, f, kinds, top - 1, op, a)
+        return top
+    if op == NOT:
+        verdict = _truth(m, f, kinds, top - 1)
+        _set(m, f, kinds, top - 1, kind_of_truth(verdict), 0, 0.0 if verdict == TRUE else 1.0, 0.0)
+        return top
+    if op in (RELATE, AND, OR):
+        if op == RELATE:
+            verdict = _compared(m, f, kinds, top - 2, a)
+        else:
+            left, right = _truth(m, f, kinds, top - 2), _truth(m, f, kinds, top - 1)
+            verdict = either(left, right, TRUE if op == OR else FALSE)
+        _set(m, f, kinds, top - 2, kind_of_truth(verdict), 0, 1.0 if verdict == TRUE else 0.0, 0.0)
+        return top - 1
+    if op == INSTEAD:
+        top -= 1
+        kind = m[kinds + top]
+        if kind != MISSING and (kind != NOTHING or m[kinds + top - 1] == MISSING):
+            identifier, x, e = m[kinds + DEEPEST + top], f[1 + top], f[1 + DEEPEST + top]
+            _set(m, f, kinds, top - 1, kind, identifier, x, e)
+        return top
+    if op == DISTANCE:
+        _distance(m, f, kinds, top - 4)
+        return top - 3
+    top -= t[pc + 2]
+    identifier = look_up(m, kinds, a, t[pc + 2], top)
+    kind = kind_of(identifier, machine.c) if identifier != 0 else BEYOND
+    _set(m, f, kinds, top, kind, identifier, numbers[identifier] if kind >= SHORT else 0.0, 0.0)
+    return top + 1

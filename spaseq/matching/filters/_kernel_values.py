@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,22 @@ from spaseq import _fields
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
+
+
+class RunMachine(NamedTuple):
+    """What kernels work on: arrays; in compiled code, the addresses of their first numbers.
+
+    ``t``: the tables of a query; ``m`` and ``f``: the memory of its runs, as integers and floats; ``b``: a
+    batch; ``n`` and ``c``: the numbers of terms, and the kinds of terms, by id.
+    """
+
+    t: Ints
+    m: Ints
+    f: Floats
+    b: Ints
+    n: Floats
+    c: Codes
+
 
 # The verdict of a condition: it holds, fails, is unknown to the tables, or is an error of SPARQL, possibly
 # only for want of an earlier iteration.

@@ -59,7 +59,7 @@ def load() -> None:
     out.size_of_found(m)
     out.lay(m, nothing, 0, 0, nothing.copy(), nothing.copy())
     k.look(m, nothing.astype(np.bool_), nothing.astype(np.bool_), nothing)
-    k.sweep(nothing, m, floats, nothing[:0], floats, 0, 0, floats, codes)
+    k.sweep(v.RunMachine(nothing, m, floats, nothing, floats, codes), nothing[:0], floats, 0, 0)
     alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, floats, nothing.copy())
 
 
@@ -322,14 +322,13 @@ class NfaMatcher:
 
         ``left``: how many events of the current batch are to come, and how many it has.
         """
-        old, tables, ids = self._memory, self._tables, self._columns.numbers
-        nowhere = np.zeros(0, dtype=np.int64)
-        now = axis, time, ids.numbers, ids.codes
-        live, remembered = k.sweep(tables, old.ints, old.floats, nowhere, old.floats, *now)
+        old, ids, nowhere = self._memory, self._columns.numbers, np.zeros(0, dtype=np.int64)
+        machine = v.RunMachine(self._tables, old.ints, old.floats, nowhere, ids.numbers, ids.codes)
+        live, remembered = k.sweep(machine, nowhere, old.floats, axis, time)
         self._budget.partial(live + decided)
         room = self._sizing.with_spare(self._room(live, remembered, decided, axis, time), *left, old)
         new = self._empty(room, old)
-        k.sweep(tables, old.ints, old.floats, new.ints, new.floats, *now)
+        k.sweep(machine, new.ints, new.floats, axis, time)
         self._memory = new
 
     def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:

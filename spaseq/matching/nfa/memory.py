@@ -254,54 +254,24 @@ def memory(
     """
     tables = compiled.tables
     width = partitions.KEY + int(tables[v.N_KEYS])
-    most_waits, most_nodes, _, entries = room
     sizes = _sections(compiled, room)
-    bucket_count = sizes[header.BUCKETS] // buckets.SIZE
-    most_partitions = sizes[header.PARTITIONS] // width
-    found = sizes[header.FOUND] // findings.SIZE
-    entries = sizes[header.ENTRIES] // max(compiled.entry, 1)
-    scratch = _Scratch(_KEYS, min(_DECISIONS, most_waits), 2 if compiled.lookups else 0)
+    scratch = _Scratch(_KEYS, min(_DECISIONS, room.waits), 2 if compiled.lookups else 0)
     if like is not None:
         scratch = _scratch(like.ints)
     start = header.SIZE + sum(sizes.values())
     size = start + sum(_scratch_sizes(scratch, width).values())
-    budget.takes("runs", 8 * (size + compiled.sums * (most_waits + 2)))
+    budget.takes("runs", 8 * (size + compiled.sums * (room.waits + 2)))
     m, is_zeros = allocate(size)
-    fields, at = [0] * header.SIZE, header.SIZE
-    for section, size in sizes.items():
-        fields[section] = at
-        at += size
+    fields = _header(compiled, room, sizes)
     if not is_zeros:
         # Nodes and findings are written completely when they are made: their memory is not touched before.
         m[: fields[header.NODES]] = m[fields[header.BUCKETS] : fields[header.FOUND]] = 0
         m[fields[header.FOUND] + sizes[header.FOUND] :] = 0
-    fields[header.WIDTH] = compiled.width
-    fields[header.TRIAL] = fields[header.WAITS] + compiled.width
-    fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
-    fields[header.MOST_WAITS] = most_waits
-    fields[header.NEXT_NODE] = fields[header.NODES]
-    fields[header.MOST_NODES] = most_nodes
-    fields[header.NEXT_ENTRY] = fields[header.ENTRIES]
-    fields[header.MOST_ENTRIES] = entries
-    fields[header.ENTRY_WIDTH] = compiled.entry
-    fields[header.BUCKET_COUNT] = bucket_count
-    fields[header.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
-    fields[header.MOST_PARTITIONS] = most_partitions
-    fields[header.PARTITION_WIDTH] = width
-    fields[header.TABLE_SIZE] = sizes[header.TABLE]
-    fields[header.MOST_FOUND] = found
     m[: header.SIZE] = fields
     m[m[header.OFFSETS] : m[header.OFFSETS] + len(compiled.offsets)] = compiled.offsets
     m[m[header.WAITS] + waits.STREAM] = lay.NOWHERE
     m[m[header.PARTITIONS] + partitions.DROPPED] = -1
-    # The first waits get their floats here. A new wait gets its floats when it is made, so that unused
-    # memory is not touched.
-    first = 1 + 2 * v.DEEPEST
-    m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums
-    m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums
-    f = np.zeros(first + compiled.sums * (most_waits + 2))
-    f[0] = compiled.sums
-    f[first + 2 : first + compiled.sums : 3] = v.CALC
+    f = _floats(compiled, room, m)
     _place_scratch(m, start, scratch)
     made = RunMemory(m, f, budget)
     if like is not None:
@@ -309,6 +279,46 @@ def memory(
             m[place] = like.ints[place]
         made.learn(like.known())
     return made
+
+
+def _header(compiled: NfaTables, room: Capacity, sizes: dict[int, int]) -> list[int]:
+    """Return the header of an empty memory, up to scratch space."""
+    width = partitions.KEY + int(compiled.tables[v.N_KEYS])
+    fields, at = [0] * header.SIZE, header.SIZE
+    for section, size in sizes.items():
+        fields[section] = at
+        at += size
+    fields[header.WIDTH] = compiled.width
+    fields[header.TRIAL] = fields[header.WAITS] + compiled.width
+    fields[header.NEXT_WAIT] = fields[header.TRIAL] + compiled.width
+    fields[header.MOST_WAITS] = room.waits
+    fields[header.NEXT_NODE] = fields[header.NODES]
+    fields[header.MOST_NODES] = room.nodes
+    fields[header.NEXT_ENTRY] = fields[header.ENTRIES]
+    fields[header.MOST_ENTRIES] = sizes[header.ENTRIES] // max(compiled.entry, 1)
+    fields[header.ENTRY_WIDTH] = compiled.entry
+    fields[header.BUCKET_COUNT] = sizes[header.BUCKETS] // buckets.SIZE
+    fields[header.LIVE_PARTITIONS] = 0 if width > partitions.KEY else 1
+    fields[header.MOST_PARTITIONS] = sizes[header.PARTITIONS] // width
+    fields[header.PARTITION_WIDTH] = width
+    fields[header.TABLE_SIZE] = sizes[header.TABLE]
+    fields[header.MOST_FOUND] = sizes[header.FOUND] // findings.SIZE
+    return fields
+
+
+def _floats(compiled: NfaTables, room: Capacity, m: Ints) -> Floats:
+    """Return the floats of an empty memory.
+
+    The first waits get theirs here. A new wait gets its floats when it is made, so that unused memory is not
+    touched.
+    """
+    first = 1 + 2 * v.DEEPEST
+    m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums
+    m[header.NEXT_SUMS], m[header.SUMS_WIDTH] = first + 2 * compiled.sums, compiled.sums
+    f = np.zeros(first + compiled.sums * (room.waits + 2))
+    f[0] = compiled.sums
+    f[first + 2 : first + compiled.sums : 3] = v.CALC
+    return f
 
 
 def runs_size(compiled: NfaTables, room: Capacity) -> int:

@@ -7,7 +7,7 @@ The input are *rates*: how often per event a partial match of each class becomes
 from __future__ import annotations
 
 from math import exp, expm1
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
@@ -36,6 +36,24 @@ MARGIN: Final = 0.1
 #: The iteration stops when values change by less than this share.
 _SAME: Final = 0.01
 _NOTHING: Final = 1e-8
+
+
+class StepRates(NamedTuple):
+    """The rates of a query's steps, and room: arrays, or in compiled code their addresses.
+
+    ``table``: the steps; ``gates``: the first classes of gates. ``matched``: by class, how often a partial
+    match becomes a match; ``rates``: how often it takes a step, by step, code and target. ``brings``: room
+    for what a step brings. ``rate`` and ``ahead``: by class, quantity and age, the quantities in one event,
+    and in the rest of the window.
+    """
+
+    table: Ints
+    gates: Ints
+    matched: Floats
+    rates: Floats
+    brings: Floats
+    rate: Floats
+    ahead: Floats
 
 
 @part
@@ -97,21 +115,43 @@ def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> Non
         later = rate[at + age] * whole + stays * later
 
 
+@part
+def _rate(steps: StepRates, count: int, g: int, load: Floats, price: float) -> tuple[int, int]:
+    """Write the quantities in one event, for the classes of a gate; return their range.
+
+    ``count``: the number of steps.
+    """
+    t, matched, rate = steps.table, steps.matched, steps.rate
+    width = WHATS * AGES
+    first = size = -1
+    for s in range(count):
+        if gate(t, s) != g:
+            continue
+        if first < 0:
+            first, size = base(t, s), codes(t, s)
+            for i in range(first, first + size):
+                for c in range(AGES):
+                    rate[i * width + c] = matched[i]
+                    rate[i * width + AGES + c] = matched[i] + load[i]
+        if behind(t, s) == behind_end(t, s):
+            continue  # a match, which is counted
+        _brought(t, s, steps.gates, steps.ahead, price, steps.brings)
+        _add(t, s, steps.rates, steps.brings, width, rate)
+    return first, first + size
+
+
 @kernel
 def follow(
-    table: Ints, gates_: Ints, count: int, matched_: Floats, rates_: Floats, load_: Floats, dying_: Floats,
-    events: float, price: float, rounds: int, brings_: Floats, rate_: Floats, ahead_: Floats,
-) -> None:  # fmt: skip
-    """Compute the expected matches and units of work of a partial match of each class.
+    steps_: StepRates, count: int, load_: Floats, dying_: Floats, events: float, price: float, rounds: int
+) -> None:
+    """Compute the expected matches and units of work of a partial match of each class (see ``_rest``).
 
-    ``ahead`` has numbers by class, quantity and age, and ``rate`` the quantities in one event (see
-    ``_rest``). The last of ``count`` gates comes first. Partial matches not worth the ``price`` are shed as
-    soon as they are made. Steps that lead back need several rounds.
+    The last of ``count`` gates comes first. Partial matches not worth the ``price`` are shed as soon as they
+    are made. StepRates that lead back need several rounds.
     """
-    t, gates, matched, rates = pointer(table), pointer(gates_), pointer(matched_), pointer(rates_)
-    load, dying, brings = pointer(load_), pointer(dying_), pointer(brings_)
-    rate, ahead = pointer(rate_), pointer(ahead_)
-    classes, steps = len(matched_), len(table) // S_SIZE
+    steps: StepRates = pointer(steps_)
+    load, dying, ahead = pointer(load_), pointer(dying_), steps.ahead
+    classes, many = len(steps_.matched), len(steps_.table) // S_SIZE
     width = WHATS * AGES
     for i in range(classes * width):
         ahead[i] = 0.0
@@ -119,23 +159,10 @@ def follow(
     for _ in range(rounds):
         last_value, last_cost = value, cost
         for g in range(count - 1, -1, -1):
-            first = size = -1
-            for s in range(steps):
-                if gate(t, s) != g:
-                    continue
-                if first < 0:
-                    first, size = base(t, s), codes(t, s)
-                    for i in range(first, first + size):
-                        for c in range(AGES):
-                            rate[i * width + c] = matched[i]
-                            rate[i * width + AGES + c] = matched[i] + load[i]
-                if behind(t, s) == behind_end(t, s):
-                    continue  # a match, which is counted
-                _brought(t, s, gates, ahead, price, brings)
-                _add(t, s, rates, brings, width, rate)
-            for i in range(first, first + size):
-                _rest(rate, i * width, dying[i], events, ahead)
-                _rest(rate, i * width + AGES, dying[i], events, ahead)
+            first, last = _rate(steps, many, g, load, price)
+            for i in range(first, last):
+                _rest(steps.rate, i * width, dying[i], events, ahead)
+                _rest(steps.rate, i * width + AGES, dying[i], events, ahead)
         value = cost = 0.0
         for i in range(classes):
             for age in range(AGES):
@@ -147,28 +174,26 @@ def follow(
 
 
 @kernel
-def at_once(
-    table: Ints, gates_: Ints, matched_: Floats, rates_: Floats, load_: Floats, value_: Floats,
-    brings_: Floats, found_: Floats,
-) -> None:  # fmt: skip
+def at_once(steps_: StepRates, load_: Floats, value_: Floats, found_: Floats) -> None:
     """Compute, for one event and a partial match of each class, the expected matches of what becomes of it.
 
     By age; followed by the immediate units of work. ``value``: the expected matches of a partial match.
     """
-    t, gates, value, rates = pointer(table), pointer(gates_), pointer(value_), pointer(rates_)
-    brings, found = pointer(brings_), pointer(found_)
+    steps: StepRates = pointer(steps_)
+    t, brings, matched = steps.table, steps.brings, steps.matched
+    load, value, found = pointer(load_), pointer(value_), pointer(found_)
     width = AGES + 1
-    for i in range(len(matched_)):
+    for i in range(len(steps_.matched)):
         for age in range(AGES):
-            found[i * width + age] = matched_[i]
-        found[i * width + AGES] = load_[i] + matched_[i]
-    for s in range(len(table) // S_SIZE):
+            found[i * width + age] = matched[i]
+        found[i * width + AGES] = load[i] + matched[i]
+    for s in range(len(steps_.table) // S_SIZE):
         if behind(t, s) == behind_end(t, s):
             continue
         for j in range(targets(t, s)):
             for age in range(AGES):
                 brings[j * width + age] = 0.0
                 for g in range(behind(t, s), behind_end(t, s)):
-                    brings[j * width + age] += value[(gates[g] + j) * AGES + age]
+                    brings[j * width + age] += value[(steps.gates[g] + j) * AGES + age]
             brings[j * width + AGES] = behind_end(t, s) - behind(t, s)
-        _add(t, s, rates, brings, width, found)
+        _add(t, s, steps.rates, brings, width, found)

@@ -7,21 +7,35 @@ events is one that is passed over.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._jit import kernel, part
 from spaseq._kernel_events import LATEST
-from spaseq.matching.filters import batch as heads
-from spaseq.matching.filters._kernel_values import N_KEYS, WOKEN, Floats, Ints, pointer
+from spaseq.matching.filters import batch
+from spaseq.matching.filters._kernel_values import N_KEYS, WOKEN, Floats, Ints, RunMachine, pointer
 from spaseq.matching.nfa.compiled._kernel import find_keys
-from spaseq.matching.nfa.compiled._kernel_layout import rows_of
+from spaseq.matching.nfa.compiled._kernel_judge import with_batch
 from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, find_partition
 from spaseq.matching.nfa.compiled._kernel_places import bucket_of_row
 from spaseq.matching.nfa.records import buckets, candidates, gates, header, waits
-from spaseq.matching.shedding._kernel_known import AGES, CODE, age, known_at
+from spaseq.matching.shedding._kernel_known import Instant, Learned, cell_of, class_of, known_at
 
 #: Excluded from the events of all streams, until long after the last of them.
 PASSED_OVER: Final = -1
+
+
+class Listing(NamedTuple):
+    """Waits that the events of a batch would be shown to, once each: arrays, or their addresses.
+
+    ``times``: how often each would be shown a row; ``cells``: the cell of each, -1 if unknown. ``loads``: how
+    often those of each cell and, at the end, those without a cell. ``room``: the most waits.
+    """
+
+    waits: Ints
+    times: Ints
+    cells: Ints
+    loads: Ints
+    room: int
 
 
 @part
@@ -43,103 +57,92 @@ def _admit(m: Ints, w: int) -> None:
 
 
 @part
-def _cell(t: Ints, m: Ints, known: Ints, bases: Ints, w: int, gate: int, axis: int, now: int) -> int:
-    """Return the cell of a wait at a gate; -1 if it is unknown."""
-    at = known_at(m, known, waits.node(m, w))
-    if at < 0:
-        return -1
-    return int(
-        (bases[gates.number(t, gate)] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now)
-    )
-
-
-@part
 def _list(
-    t: Ints, m: Ints, b: Ints, known: Ints, bases: Ints, p: int, gate: int, e: int, g: int, listed: Ints,
-    times: Ints, cells: Ints, count: int, most: int, axis: int, now: int,
+    machine: RunMachine, learned: Learned, instant: Instant, listing: Listing, p: int, gate: int, share: int,
+    count: int,
 ) -> int:  # fmt: skip
-    """List the partial matches of a partition that wait at a gate for a GPM's rows in an event; return how
-    many.
+    """List the partial matches of a partition that wait at a gate for a share of an event's rows; return how
+    many are listed, of which there were ``count``.
 
-    ``times``: how often each would be shown a row. A listed wait has its place in the list.
+    A listed wait has its place in the list.
     """
+    t, m, b = machine.t, machine.m, machine.b
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
-        if candidates.gpm(t, c) != g:
+        if candidates.gpm(t, c) != batch.gpm(b, share):
             continue
-        first, last = rows_of(b, g, e)
-        for r in range(first, last):
+        for r in range(batch.first(b, share), batch.end(b, share)):
             bucket = 0
             if gates.keys_end(t, gate) == gates.keys(t, gate):
                 bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
             else:
                 bucket = bucket_of_row(t, m, b, gate, p, r, candidates.keys(t, c))
             w = buckets.head(m, bucket) if bucket != 0 else 0
-            while w != 0 and count < most:
+            while w != 0 and count < listing.room:
                 if waits.barred(m, w) == 0:
                     waits.set_barred(m, w, PASSED_OVER)
                     waits.set_bar_time(m, w, LATEST)
                     waits.set_listed(m, w, count)
-                    listed[count], times[count] = w, 1
-                    cells[count] = _cell(t, m, known, bases, w, gate, axis, now)
+                    listing.waits[count], listing.times[count] = w, 1
+                    at, cell = known_at(m, learned.known, waits.node(m, w)), -1
+                    if at >= 0:
+                        cell = cell_of(t, class_of(machine, learned, w, at), waits.first(m, w), instant)
+                    listing.cells[count] = cell
                     count += 1
                 elif waits.barred(m, w) == PASSED_OVER:
-                    times[waits.listed(m, w)] += 1
+                    listing.times[waits.listed(m, w)] += 1
                 w = waits.link(m, w)
     return count
 
 
 @kernel
 def to_show(
-    tables: Ints, ints: Ints, batch: Ints, known_: Ints, bases_: Ints, listed_: Ints, times_: Ints,
-    cells_: Ints, loads_: Ints, axis: int, now: int,
-) -> tuple[int, int]:  # fmt: skip
+    machine_: RunMachine, learned_: Learned, instant: Instant, batch_: Ints, listing_: Listing
+) -> tuple[int, int]:
     """List the partial matches that the events of a batch would be shown to, once each, and may be passed
     over.
 
     They are passed over until ``show`` or ``show_all``. Returns their number, at most the room of the list,
-    and how often one would be shown a row. ``times``: how often each; ``cells``: the cell of each; ``loads``:
-    how often those of each cell and, at the end, those without a cell.
+    and how often one would be shown a row.
     """
-    t, m, b, listed, times = pointer(tables), pointer(ints), pointer(batch), pointer(listed_), pointer(times_)
-    known, bases, cells, loads = pointer(known_), pointer(bases_), pointer(cells_), pointer(loads_)
+    machine: RunMachine = with_batch(pointer(machine_), pointer(batch_))
+    learned: Learned = pointer(learned_)
+    listing: Listing = pointer(listing_)
+    t, m, b, last = machine.t, machine.m, machine.b, len(listing_.loads) - 1
     count = 0
-    for e in range(heads.size(b)):
+    for e in range(batch.size(b)):
         for k in range(max(0, find_keys(t, m, b, e, False))):
             p = find_partition(m, t[N_KEYS], header.keys(m) + k * t[N_KEYS])
             if p == 0:
                 continue
-            for share in range(heads.shares(b, e), heads.shares(b, e + 1), heads.SHARE):
-                g = heads.gpm(b, share)
-                for i in range(t[t[WOKEN] + 2 * g], t[t[WOKEN] + 2 * g + 1]):
+            for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
+                woken = t[WOKEN] + 2 * batch.gpm(b, share)
+                for i in range(t[woken], t[woken + 1]):
                     if is_free(t, t[i]):
-                        count = _list(
-                            t, m, b, known, bases, p, t[i], e, g, listed, times, cells, count, len(listed_),
-                            axis, now,
-                        )  # fmt: skip
+                        count = _list(machine, learned, instant, listing, p, t[i], share, count)
     shows = 0
-    for i in range(len(loads_)):
-        loads[i] = 0
+    for i in range(last + 1):
+        listing.loads[i] = 0
     for i in range(count):
-        shows += times[i]
-        loads[cells[i] if cells[i] >= 0 else len(loads_) - 1] += times[i]
+        shows += listing.times[i]
+        cell = listing.cells[i]
+        listing.loads[cell if cell >= 0 else last] += listing.times[i]
     return count, shows
 
 
 @kernel
 def pass_over(
-    ints: Ints, promise_: Floats, least: float, share: float, listed_: Ints, times_: Ints, cells_: Ints,
-    count: int, passed_: Ints,
-) -> int:  # fmt: skip
+    ints: Ints, listing_: Listing, count: int, promise_: Floats, least: float, share: float, passed_: Ints
+) -> int:
     """Show events to the listed ones that promise more than ``least``, and to a ``share`` of the ones that
     promise as much; return how many are passed over.
 
     These are moved to the beginning of the list. ``passed``: how often one was not shown a row, by cell.
     """
-    m, promise, listed = pointer(ints), pointer(promise_), pointer(listed_)
-    times, cells, passed = pointer(times_), pointer(cells_), pointer(passed_)
+    m, promise, passed = pointer(ints), pointer(promise_), pointer(passed_)
+    listing: Listing = pointer(listing_)
     gone, due = 0, 0.5
     for i in range(count):
-        w, cell = listed[i], cells[i]
+        w, cell = listing.waits[i], listing.cells[i]
         # Waits without a known cell are shown.
         is_shown = cell < 0 or promise[cell] > least
         if cell >= 0 and promise[cell] == least:
@@ -149,8 +152,8 @@ def pass_over(
         if is_shown:
             _admit(m, w)
         else:
-            passed[cell] += times[i]
-            listed[gone] = w
+            passed[cell] += listing.times[i]
+            listing.waits[gone] = w
             gone += 1
     return gone
 

@@ -7,11 +7,10 @@ and one of the ages (``AGES``) of a run in its window.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._jit import inlined, kernel, part
 from spaseq._kernel_events import reach_after
-from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import (
     CALC,
     GAPS,
@@ -19,12 +18,13 @@ from spaseq.matching.filters._kernel_values import (
     N_GAPS,
     SHORT,
     TRUE,
-    Codes,
     Floats,
     Ints,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel_gaps import look_back
+from spaseq.matching.nfa.compiled._kernel_judge import at_entries, meets
 from spaseq.matching.nfa.compiled._kernel_layout import FIRST_GAP, NOWHERE, value
 from spaseq.matching.nfa.compiled._kernel_memory import (
     find_bucket,
@@ -80,6 +80,41 @@ DIED: Final = 2
 COUNTS: Final = 3
 
 
+class Learned(NamedTuple):
+    """What is known of partial matches: arrays, or in compiled code their addresses.
+
+    ``known``: records of nodes. ``ways`` and ``bases`` (the first class of each gate): see ``Features``.
+    ``features``, with their ``edges`` and ``rings``: see ``Quantiles``. By class ``counts`` and ``loads``;
+    ``steps``: counts by way, code and code of the target. ``taken``: by slot, whether an event of a match may
+    bind it.
+    """
+
+    known: Ints
+    ways: Ints
+    bases: Ints
+    features: Ints
+    edges: Floats
+    rings: Floats
+    counts: Floats
+    steps: Floats
+    loads: Floats
+    taken: Ints
+
+
+class Instant(NamedTuple):
+    """When a pass is made: the place on the window's axis, the time, and the position of the next event.
+
+    ``age``: in tumbling windows, where all have the same age, that age. ``events``: how many have come since
+    partial matches were last processed.
+    """
+
+    axis: int
+    time: int
+    age: int
+    position: int
+    events: int
+
+
 @inlined
 def age(t: Ints, axis: int, first: int, now: int) -> int:
     """Return the age of a run; ``now``: in tumbling windows, where all have the same age."""
@@ -88,6 +123,12 @@ def age(t: Ints, axis: int, first: int, now: int) -> int:
     if axis > reach_after(first, t[LIMIT]):
         return AGES - 1
     return int(min(AGES - 1, max(0, (axis - first) * AGES // (t[LIMIT] + 1))))
+
+
+@inlined
+def cell_of(t: Ints, number: int, first: int, instant: Instant) -> int:
+    """Return the cell of a class at the age of a run."""
+    return number * AGES + age(t, instant.axis, first, instant.age)
 
 
 @inlined
@@ -117,27 +158,21 @@ def keep(rings: Floats, ring: int, x: float) -> None:
 
 
 @part
-def coded(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, features: Ints, ways: Ints, way: int,
-    edges: Floats, rings: Floats,
-) -> int:  # fmt: skip
+def coded(machine: RunMachine, learned: Learned, w: int, way: int, rings: Floats) -> int:
     """Return the code of a wait's value, by edges; the value is added to a ring, from which edges are
     learned.
     """
-    feature = ways[way + W_FEATURE]
+    feature, features = learned.ways[way + W_FEATURE], learned.features
     if feature < 0:
         return 0
     row = feature * F_SIZE
-    holds(
-        t, features[row + F_CODE], features[row + F_CODE_END], m, header.kinds(m), f, w, waits.sums(m, w), m,
-        0, numbers, codes,
-    )  # fmt: skip
-    if not is_a_number(m, f):
+    meets(at_entries(machine), features[row + F_CODE], features[row + F_CODE_END], w, 0)
+    if not is_a_number(machine.m, machine.f):
         return 0
-    level = 1
-    while level <= features[row + F_COUNT] and edges[feature * EDGES + level - 1] < f[1]:
+    x, level = machine.f[1], 1
+    while level <= features[row + F_COUNT] and learned.edges[feature * EDGES + level - 1] < x:
         level += 1
-    keep(rings, feature * (RING + 1), f[1])
+    keep(rings, feature * (RING + 1), x)
     return int(level)
 
 
@@ -151,19 +186,24 @@ def code_of(m: Ints, known: Ints, node: int) -> int:
 
 
 @part
-def learn(
-    t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, node: int, known: Ints, ways: Ints,
-    features: Ints, edges: Floats, rings: Floats, steps: Floats, counted: bool,
-) -> int:  # fmt: skip
+def learn(machine: RunMachine, learned: Learned, w: int, node: int, counted: bool) -> int:
     """Code a wait's node; return the place of its record."""
+    m, known, ways = machine.m, learned.known, learned.ways
     at = (node - header.nodes(m)) // nodes.SIZE * KNOWN_SIZE
     way = nodes.way(m, node) * W_SIZE
-    known[at + CODE] = coded(t, m, f, n, c, w, features, ways, way, edges, rings)
+    known[at + CODE] = coded(machine, learned, w, way, learned.rings)
     known[at + TAG] = nodes.position(m, node) + 1
     before = code_of(m, known, nodes.previous(m, node))
     if counted and before >= 0:
-        steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
+        learned.steps[ways[way + W_STEPS] + before * ways[way + W_CODES] + known[at + CODE]] += 1
     return int(at)
+
+
+@inlined
+def class_of(machine: RunMachine, learned: Learned, w: int, at: int) -> int:
+    """Return the class of a wait, given the place of its node's record."""
+    gate = gates.number(machine.t, waits.gate(machine.m, w))
+    return int(learned.bases[gate] + learned.known[at + CODE])
 
 
 @part
@@ -204,12 +244,13 @@ def _binds_nothing_more(t: Ints, m: Ints, w: int, forbidden: int, taken: Ints) -
 
 
 @part
-def is_dead(t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, time: int, taken: Ints) -> bool:
+def is_dead(machine: RunMachine, w: int, time: int, taken: Ints) -> bool:
     """Return whether a forbidden event has surely come in an open gap of a wait, before all future events.
 
     Valid for queries with ``Features.tells_the_dead``. ``taken``: by slot, whether an event of a match may
     bind it.
     """
+    t, m = machine.t, machine.m
     start = w + t[GAPS] + FIRST_GAP
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         forbidden = gaps.forbidden(m, gap)
@@ -222,7 +263,7 @@ def is_dead(t: Ints, m: Ints, f: Floats, n: Floats, c: Codes, w: int, time: int,
             continue
         # As if the gap ended now: events of the same time need not precede future events.
         gaps.set_before_time(m, gap, time)
-        verdict, _, _ = look_back(t, m, f, n, c, w, gap, 0, False)
+        verdict, _, _ = look_back(machine, w, gap, 0, False)
         if verdict == TRUE:
             return True
     return False
@@ -247,24 +288,41 @@ def _bucket(m: Ints, g: int, p: int, x: int, graves: Ints) -> int:
     return find_bucket(m, graves[g + G_GATE], p, k0, k1, k2, k3, False)
 
 
+@part
+def _bury_one(machine: RunMachine, learned: Learned, instant: Instant, alive: Ints, w: int) -> float:
+    """Remove a dead partial match, and count it; return the load removed."""
+    m = machine.m
+    node, load = waits.node(m, w), 0.0
+    at = known_at(m, learned.known, node)
+    is_new = at < 0
+    if is_new:
+        at = learn(machine, learned, w, node, True)
+    number = class_of(machine, learned, w, at)
+    lived = max(0, min(instant.events, instant.position - nodes.position(m, node)))
+    learned.counts[number * COUNTS + LIVED] += lived
+    learned.counts[number * COUNTS + DIED] += 1
+    if not is_new:
+        cell = cell_of(machine.t, number, waits.first(m, w), instant)
+        alive[cell] = max(0, alive[cell] - 1)
+        load = learned.loads[number]
+    leave(m, w)
+    return load
+
+
 @kernel
 def bury(
-    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
-    alive_: Ints, loads_: Floats, graves_: Ints, taken_: Ints, begin: int, since: int, axis: int, time: int,
-    now: int, position: int, events: int, most: int,
+    machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, graves_: Ints, begin: int,
+    since: int, most: int,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Remove the partial matches ended by forbidden rows with ``begin`` or later entries, before ``time``.
+    """Remove the partial matches ended by forbidden rows with ``begin`` or later entries, before now.
 
-    Returns the first entry that is not before ``time``, the number of partial matches tested (at most
-    ``most``), and the load removed. ``events``: since all were last tested; the next event's position is
-    ``position``.
+    Returns the first entry that is not before now, the number of partial matches tested (at most ``most``),
+    and the load removed. ``since``: the time when this was last done.
     """
-    t, m, f = pointer(tables), pointer(ints), pointer(floats)
-    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, counts, alive, loads = pointer(rings_), pointer(counts_), pointer(alive_), pointer(loads_)
-    graves, taken = pointer(graves_), pointer(taken_)
+    machine: RunMachine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    alive, graves, time = pointer(alive_), pointer(graves_), instant.time
+    t, m = machine.t, machine.m
     looked, load = 0, 0.0
     x = header.entries(m) + begin
     while x < header.next_entry(m) and entries.time(m, x) < time:
@@ -283,20 +341,8 @@ def bury(
             while w != 0 and looked < most:
                 following = waits.link(m, w)
                 looked += 1
-                if is_live(t, m, w, axis, time) and is_dead(t, m, f, n, c, w, time, taken):
-                    node = waits.node(m, w)
-                    at = known_at(m, known, node)
-                    is_new = at < 0
-                    if is_new:
-                        at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
-                    number = bases[gates.number(t, gate)] + known[at + CODE]
-                    counts[number * COUNTS + LIVED] += max(0, min(events, position - nodes.position(m, node)))
-                    counts[number * COUNTS + DIED] += 1
-                    cell = number * AGES + age(t, axis, waits.first(m, w), now)
-                    if not is_new:
-                        alive[cell] = max(0, alive[cell] - 1)
-                        load += loads[number]
-                    leave(m, w)
+                if is_live(t, m, w, instant.axis, time) and is_dead(machine, w, time, learned.taken):
+                    load += _bury_one(machine, learned, instant, alive, w)
                 w = following
         x += header.entry_width(m)
     return x - header.entries(m), looked, load

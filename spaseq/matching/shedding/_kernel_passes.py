@@ -18,18 +18,15 @@ from spaseq.matching.filters._kernel_values import (
     LIMIT,
     N_KEYS,
     WOKEN,
-    Codes,
     Floats,
     Ints,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel import find_keys
-from spaseq.matching.nfa.compiled._kernel_layout import (
-    rows_of,
-    value,
-)
+from spaseq.matching.nfa.compiled._kernel_layout import rows_of
 from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, find_partition
-from spaseq.matching.nfa.compiled._kernel_places import is_over
+from spaseq.matching.nfa.compiled._kernel_places import bucket_of_row, is_over
 from spaseq.matching.nfa.records import (
     buckets,
     candidates,
@@ -42,8 +39,6 @@ from spaseq.matching.nfa.records import (
 )
 from spaseq.matching.shedding._kernel_burst import PASSED_OVER
 from spaseq.matching.shedding._kernel_known import (
-    AGES,
-    CODE,
     COUNTS,
     DIED,
     KNOWN_SIZE,
@@ -51,7 +46,10 @@ from spaseq.matching.shedding._kernel_known import (
     MATCHED,
     W_GATE,
     W_SIZE,
-    age,
+    Instant,
+    Learned,
+    cell_of,
+    class_of,
     code_of,
     is_dead,
     is_live,
@@ -69,38 +67,33 @@ _EMPTY: Final = 4
 
 @kernel
 def observe(
-    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, counts_: Floats, steps_: Floats,
-    alive_: Ints, begin: int, most: int, axis: int, time: int, now: int, position: int, events: int,
-    counted: bool, tells_the_dead: bool, taken_: Ints,
+    machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, begin: int, most: int,
+    counted: bool, tells_the_dead: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Process ``most`` partial matches from the ``begin``-th place on: code new ones, count all by cell.
 
     The counts go to ``alive``. Returns the place where it stopped, and the number of partial matches. Dead
-    ones are removed. ``events``: since they were last processed; the next event's position is ``position``.
-    ``counted``: the partial match that advanced to a new one is credited.
+    ones are removed. ``counted``: the partial match that advanced to a new one is credited.
     """
-    t, m, f = pointer(tables), pointer(ints), pointer(floats)
-    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, counts, alive = pointer(rings_), pointer(counts_), pointer(alive_)
-    taken = pointer(taken_)
+    machine: RunMachine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, counts, alive = machine.t, machine.m, learned.counts, pointer(alive_)
     total = 0
     w = header.waits(m) + header.width(m) * (1 + begin)
     end = min(header.next_wait(m), w + header.width(m) * _EMPTY * most)
     while w < end and total < most:
-        if is_live(t, m, w, axis, time):
+        if is_live(t, m, w, instant.axis, instant.time):
             total += 1
             node = waits.node(m, w)
-            at = known_at(m, known, node)
+            at = known_at(m, learned.known, node)
             if at < 0:
-                at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, counted)
-            number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
+                at = learn(machine, learned, w, node, counted)
+            number = class_of(machine, learned, w, at)
             # In a batch, events after ``position`` may have made some.
-            lived = max(0, min(events, position - nodes.position(m, node)))
-            if not tells_the_dead or not is_dead(t, m, f, n, c, w, time, taken):
+            lived = max(0, min(instant.events, instant.position - nodes.position(m, node)))
+            if not tells_the_dead or not is_dead(machine, w, instant.time, learned.taken):
                 counts[number * COUNTS + LIVED] += lived
-                alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
+                alive[cell_of(t, number, waits.first(m, w), instant)] += 1
             elif gates.sign(t, waits.gate(m, w)) == 0:
                 # It died between this pass and the last one.
                 counts[number * COUNTS + LIVED] += 0.5 * lived
@@ -112,34 +105,31 @@ def observe(
 
 @kernel
 def welcome(
-    tables: Ints, ints: Ints, floats: Floats, numbers: Floats, codes: Codes, known_: Ints, ways_: Ints,
-    bases_: Ints, features_: Ints, edges_: Floats, rings_: Floats, steps_: Floats, alive_: Ints,
-    loads_: Floats, begin: int, axis: int, time: int, now: int,
-) -> tuple[int, int, float]:  # fmt: skip
+    machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, begin: int
+) -> tuple[int, int, float]:
     """Code new partial matches, from ``begin`` on; return their number, how many are of one event, and their
     load.
     """
-    t, m, f = pointer(tables), pointer(ints), pointer(floats)
-    n, c, known, ways = pointer(numbers), pointer(codes), pointer(known_), pointer(ways_)
-    bases, features, edges, steps = pointer(bases_), pointer(features_), pointer(edges_), pointer(steps_)
-    rings, alive, loads = pointer(rings_), pointer(alive_), pointer(loads_)
+    machine: RunMachine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, alive = machine.t, machine.m, pointer(alive_)
     # New ones go after these: free places are reused only after a sweep.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
         header.set_live_waits(m, header.live_waits(m) + 1)
     total, begun, load = 0, 0, 0.0
     for w in range(begin, header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, instant.axis, instant.time):
             continue
         node = waits.node(m, w)
-        at = known_at(m, known, node)
+        at = known_at(m, learned.known, node)
         if at < 0:
-            at = learn(t, m, f, n, c, w, node, known, ways, features, edges, rings, steps, True)
+            at = learn(machine, learned, w, node, True)
         total += 1
         begun += int(nodes.previous(m, node) == 0)
-        number = bases[gates.number(t, waits.gate(m, w))] + known[at + CODE]
-        alive[number * AGES + age(t, axis, waits.first(m, w), now)] += 1
-        load += loads[number]
+        number = class_of(machine, learned, w, at)
+        alive[cell_of(t, number, waits.first(m, w), instant)] += 1
+        load += learned.loads[number]
     return total, begun, load
 
 
@@ -166,42 +156,40 @@ def strangers(ints: Ints, known_: Ints) -> bool:
 
 
 @kernel
-def credit(
-    ints: Ints, known_: Ints, ways_: Ints, bases_: Ints, counts_: Floats, weights_: Floats
-) -> None:  # fmt: skip
+def credit(ints: Ints, learned_: Learned, weights_: Floats) -> None:
     """Credit the partial matches of the matches just found, each with the weight of its way to end."""
-    m, known, ways = pointer(ints), pointer(known_), pointer(ways_)
-    bases, counts, weights = pointer(bases_), pointer(counts_), pointer(weights_)
+    m, weights = pointer(ints), pointer(weights_)
+    learned: Learned = pointer(learned_)
     for i in range(header.found_count(m)):
         found = header.found(m) + i * findings.SIZE
         node = findings.node(m, found)
-        gate = ways[nodes.way(m, node) * W_SIZE + W_GATE]
-        code = code_of(m, known, nodes.previous(m, node))
+        gate = learned.ways[nodes.way(m, node) * W_SIZE + W_GATE]
+        code = code_of(m, learned.known, nodes.previous(m, node))
         if code >= 0:
-            counts[(bases[gate] + code) * COUNTS + MATCHED] += weights[findings.accept(m, found)]
+            at = (learned.bases[gate] + code) * COUNTS + MATCHED
+            learned.counts[at] += weights[findings.accept(m, found)]
 
 
 @kernel
 def mark(
-    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, kept_: Floats, shed_: Ints, axis: int, time: int,
-    now: int, draw: int,
-) -> None:  # fmt: skip
+    machine_: RunMachine, learned_: Learned, instant: Instant, kept_: Floats, shed_: Ints, draw: int
+) -> None:
     """Remove partial matches, of each cell all but the share ``kept``; count them by cell in ``shed``.
 
     Their places stay, marked as empty: the arena must be swept.
     """
-    t, m, known, bases = pointer(tables), pointer(ints), pointer(known_), pointer(bases_)
-    kept, shed = pointer(kept_), pointer(shed_)
+    machine: RunMachine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, kept, shed = machine.t, machine.m, pointer(kept_), pointer(shed_)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, instant.axis, instant.time):
             continue
         node = waits.node(m, w)
-        at = known_at(m, known, node)
+        at = known_at(m, learned.known, node)
         if at < 0:
             continue
-        gate = gates.number(t, waits.gate(m, w))
-        cell = (bases[gate] + known[at + CODE]) * AGES + age(t, axis, waits.first(m, w), now)
-        if kept[cell] >= 1.0 or lot(m, gate, node, draw) < kept[cell]:
+        cell = cell_of(t, class_of(machine, learned, w, at), waits.first(m, w), instant)
+        if kept[cell] >= 1.0 or lot(m, gates.number(t, waits.gate(m, w)), node, draw) < kept[cell]:
             continue
         waits.set_gate(m, w, 0)
         shed[cell] += 1
@@ -220,8 +208,11 @@ def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
 
 
 @part
-def _length(m: Ints, w: int) -> int:
-    count = 0
+def _length(m: Ints, bucket: int) -> int:
+    """Return how many waits of a bucket are shown events; of a heap, one."""
+    if bucket == 0:
+        return 0
+    count, w = int(buckets.root(m, bucket) != 0), buckets.head(m, bucket)
     while w != 0:
         count += waits.barred(m, w) != PASSED_OVER
         w = waits.link(m, w)
@@ -231,24 +222,15 @@ def _length(m: Ints, w: int) -> int:
 @part
 def _shown(t: Ints, m: Ints, b: Ints, p: int, gate: int, e: int, g: int) -> int:
     """Return how many partial matches of a partition at a gate an event is shown to."""
-    size = gates.keys_end(t, gate) - gates.keys(t, gate)
-    if size == 0:
-        bucket = find_bucket(m, gate, p, 0, 0, 0, 0, False)
-        return _length(m, buckets.head(m, bucket)) + int(buckets.root(m, bucket) != 0) if bucket != 0 else 0
+    if gates.keys_end(t, gate) == gates.keys(t, gate):
+        return _length(m, find_bucket(m, gate, p, 0, 0, 0, 0, False))
     count = 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.gpm(t, c) != g or candidates.parts(t, c) != candidates.parts_end(t, c):
             continue
-        at = candidates.keys(t, c)
         first, last = rows_of(b, g, e)
         for r in range(first, last):
-            k0 = value(b, t[at], r)
-            k1 = value(b, t[at + 1], r) if size > 1 else 0
-            k2 = value(b, t[at + 2], r) if size > 2 else 0
-            k3 = value(b, t[at + 3], r) if size > 3 else 0
-            bucket = find_bucket(m, gate, p, k0, k1, k2, k3, False)
-            if bucket != 0:
-                count += _length(m, buckets.head(m, bucket)) + int(buckets.root(m, bucket) != 0)
+            count += _length(m, bucket_of_row(t, m, b, gate, p, r, candidates.keys(t, c)))
     return count
 
 
@@ -322,24 +304,22 @@ def _first(m: Ints, node: int) -> int:
 
 
 @kernel
-def listed(
-    tables: Ints, ints: Ints, known_: Ints, bases_: Ints, rows_: Ints, axis: int, time: int, now: int
-) -> int:
+def listed(machine_: RunMachine, learned_: Learned, instant: Instant, rows_: Ints) -> int:
     """List all partial matches, which were just observed; return how many."""
-    t, m, known, bases, rows = (
-        pointer(tables), pointer(ints), pointer(known_), pointer(bases_), pointer(rows_),
-    )  # fmt: skip
+    machine: RunMachine = pointer(machine_)
+    learned: Learned = pointer(learned_)
+    t, m, rows = machine.t, machine.m, pointer(rows_)
     count = 0
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
-        if not is_live(t, m, w, axis, time):
+        if not is_live(t, m, w, instant.axis, instant.time):
             continue
         node = waits.node(m, w)
-        number = bases[gates.number(t, waits.gate(m, w))] + known[known_at(m, known, node) + CODE]
+        number = class_of(machine, learned, w, known_at(m, learned.known, node))
         at = count * L_SIZE
         rows[at + L_WAIT] = w
         rows[at + L_PARTITION] = waits.partition(m, w)
         rows[at + L_POSITION] = _first(m, node)
         rows[at + L_PLACE] = waits.first(m, w)
-        rows[at + L_CELL] = number * AGES + age(t, axis, waits.first(m, w), now)
+        rows[at + L_CELL] = cell_of(t, number, waits.first(m, w), instant)
         count += 1
     return count

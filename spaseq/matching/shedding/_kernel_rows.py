@@ -6,7 +6,7 @@ The rows of one event in a buffer are removed together. The input are the lazy k
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._fields import reads_row
 from spaseq._jit import kernel, part
@@ -59,33 +59,93 @@ L_SIZE: Final = 3
 l_items, l_rows, l_pairs = reads_row(L_ITEMS, L_SIZE), reads_row(L_ROWS, L_SIZE), reads_row(L_PAIRS, L_SIZE)
 
 
+class Buffers(NamedTuple):
+    """The lazy kernel's memory: arrays, or in compiled code their addresses.
+
+    ``t``: tables; ``c``: counters; ``m``: frames; ``r``: rings; ``rows``, with their ``ordered`` values,
+    ``index`` and promises ``p``; the ``lists`` of waiting partial matches, which are in ``waits``, each of
+    ``size`` integers, and their ``spans``; ``n`` and ``codes``: the id table.
+    """
+
+    t: Ints
+    c: Ints
+    m: Ints
+    r: Ints
+    rows: Ints
+    ordered: Floats
+    index: Ints
+    p: Ints
+    lists: Ints
+    waits: Ints
+    spans: Floats
+    size: int
+    n: Floats
+    codes: Codes
+
+
+class RowClasses(NamedTuple):
+    """The classes of rows: arrays, or in compiled code their addresses.
+
+    ``buffers`` and ``features``: their rows; ``edges`` and ``samples`` of features; ``sites``: the GPM of
+    each item of all plans. By class: ``sampled``, the share of all rows that stays as a sample; how many rows
+    ``came``, how many of these were ``declined``, how many others were ``shed``; and the results ``won``.
+    """
+
+    buffers: Ints
+    features: Ints
+    edges: Floats
+    samples: Floats
+    sites: Ints
+    sampled: Floats
+    came: Floats
+    declined: Floats
+    shed: Floats
+    won: Floats
+
+
+class Renumbered(NamedTuple):
+    """New numbers of rows: by buffer, those from ``begins`` on have theirs in ``moved``, from ``offsets``
+    on; a row without one is removed.
+    """
+
+    begins: Ints
+    offsets: Ints
+    moved: Ints
+
+
+class CreditedResults(NamedTuple):
+    """CreditedResults with their choices, and where buffers began when they were found."""
+
+    begins: Ints
+    found: Ints
+    choices: Ints
+
+
 @part
-def _class_of(
-    rows: Ints, at: int, g: int, buffers: Ints, told: Ints, edges: Floats, numbers: Floats, codes: Codes
-) -> int:
-    code = 0
+def _class_of(x: Buffers, own: RowClasses, g: int, at: int) -> int:
+    """Return the class of a row."""
+    told, buffers, code = own.features, own.buffers, 0
     for j in range(features(buffers, g), features_end(buffers, g)):
-        identifier = stored.value(rows, at, f_value(told, j))
+        identifier = stored.value(x.rows, at, f_value(told, j))
         level = 0
-        if is_number(identifier, codes):
+        if is_number(identifier, x.codes):
             level = 1
-            while level <= f_count(told, j) and edges[f_edges(told, j) + level - 1] < numbers[identifier]:
+            while level <= f_count(told, j) and own.edges[f_edges(told, j) + level - 1] < x.n[identifier]:
                 level += 1
         code = code * f_levels(told, j) + level
     return int(first_class(buffers, g) + code)
 
 
 @part
-def _sampled(
-    rows: Ints, at: int, g: int, buffers: Ints, told: Ints, samples: Floats, numbers: Floats, codes: Codes
-) -> None:
+def _sampled(x: Buffers, own: RowClasses, g: int, at: int) -> None:
     """Record a new row's values, from which edges are learned."""
-    for j in range(features(buffers, g), features_end(buffers, g)):
-        identifier = stored.value(rows, at, f_value(told, j))
-        if is_number(identifier, codes):
-            own = j * (SAMPLE + 1)
-            samples[own + 1 + int(samples[own]) % SAMPLE] = numbers[identifier]
-            samples[own] += 1
+    samples = own.samples
+    for j in range(features(own.buffers, g), features_end(own.buffers, g)):
+        identifier = stored.value(x.rows, at, f_value(own.features, j))
+        if is_number(identifier, x.codes):
+            ring_of = j * (SAMPLE + 1)
+            samples[ring_of + 1 + int(samples[ring_of]) % SAMPLE] = x.n[identifier]
+            samples[ring_of] += 1
 
 
 @part
@@ -109,53 +169,50 @@ def _leave(t: Ints, rows: Ints, index: Ints, at: int, count: int) -> None:
 
 
 @part
-def _move(t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, to: int, p: Ints) -> None:
+def _move(x: Buffers, g: int, number: int, to: int) -> None:
     """Give a row a smaller, free number."""
+    t, r, p = x.t, x.r, x.p
     source, target = place(t, r, g, number), place(t, r, g, to)
     for i in range(stored.VALUES + t[T_VALUES]):
-        rows[target + i] = rows[source + i]
+        x.rows[target + i] = x.rows[source + i]
     promised, now = promise(t, r, g, number), promise(t, r, g, to)
     for i in range(passing.ROW):
         p[now + i] = p[promised + i]
     for column in range(t[T_ORDERED]):
         doubles = column_of(t, r, g, column)
-        ordered[doubles + (to & ring.mask(r, g))] = ordered[doubles + (number & ring.mask(r, g))]
+        x.ordered[doubles + (to & ring.mask(r, g))] = x.ordered[doubles + (number & ring.mask(r, g))]
 
 
 @part
-def _close_up(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, g: int, begin: int,
-    moved: Ints, offset: int, gone: int, p: Ints,
-) -> None:  # fmt: skip
-    """Give the rows of a buffer from ``begin`` on the numbers in ``moved``; those without one are removed."""
-    tail = ring.tail(r, g)
+def _close_up(x: Buffers, moves: Renumbered, g: int, gone: int) -> None:
+    """Renumber the rows of a buffer, of which ``gone`` are removed."""
+    t, r, rows, index = x.t, x.r, x.rows, x.index
+    begin, offset, tail = moves.begins[g], moves.offsets[g], ring.tail(r, g)
     buffer = t[T_BUFFERS] + g * kept.SIZE
     indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE
     for back in range(tail - begin):
         _leave(t, rows, index, place(t, r, g, tail - 1 - back), indexes)
     for number in range(begin, tail):
-        to = moved[offset + number - begin]
+        to = moves.moved[offset + number - begin]
         if to >= 0 and to != number:
-            _move(t, r, rows, ordered, g, number, to, p)
+            _move(x, g, number, to)
     tail -= gone
     ring.set_tail(r, g, tail)
     ring.set_now(r, g, tail)
     ring.set_until(r, g, tail)
     for number in range(begin, tail):
-        enter(t, c, r, rows, index, m, g, number)
+        enter(t, x.c, r, rows, index, x.m, g, number)
 
 
 @part
-def _follow(
-    t: Ints, c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number: int, waiting: Ints,
-    begins: Ints, moved: Ints, offsets: Ints, every: bool,
-) -> None:  # fmt: skip
+def _follow(x: Buffers, moves: Renumbered, waiting: Ints, number: int, every: bool) -> None:
     """Remove from a list the partial matches with removed rows; renumber the rows of all others.
 
     If not ``every`` row may be removed, the partial matches with such rows are at the end: each has the event
     that made it.
     """
-    room, count = c[counter.WAIT_ROOM], lists[number]
+    t, waits, spans, size = x.t, x.waits, x.spans, x.size
+    room, count, begins = x.c[counter.WAIT_ROOM], x.lists[number], moves.begins
     first = count
     while first > 0:
         pairs = (number * room + first - 1) * size + l_pairs(waiting, number)
@@ -177,7 +234,7 @@ def _follow(
             g = element.gpm(t, l_items(waiting, number) + item * element.SIZE)
             row = waits[pairs + 2 * k + 1]
             if row >= begins[g]:
-                new = moved[offsets[g] + row - begins[g]]
+                new = moves.moved[moves.offsets[g] + row - begins[g]]
                 waits[pairs + 2 * k + 1] = new
                 stays &= new >= 0
         if not stays:
@@ -188,103 +245,102 @@ def _follow(
             for k in range(BOUNDS):
                 spans[(number * room + to) * BOUNDS + k] = spans[(number * room + i) * BOUNDS + k]
         to += 1
-    lists[number] = to
+    x.lists[number] = to
+
+
+@part
+def _choose(x: Buffers, own: RowClasses, moves: Renumbered, seen: int, g: int, shares: Floats) -> int:
+    """Choose the rows of a buffer to remove, and give the others new numbers; return how many are removed."""
+    t, r, p = x.t, x.r, x.p
+    begin, offset = moves.begins[g], moves.offsets[g]
+    gone, position, of, chance = 0, -1, 0, passing.SURE
+    for number in range(begin, ring.tail(r, g)):
+        at = place(t, r, g, number)
+        if stored.position(x.rows, at) != position:
+            position = stored.position(x.rows, at)
+            of = _class_of(x, own, g, at)
+            chance = passing.chance(p, promise(t, r, g, number))
+            share = max(shares[of], own.sampled[of] * passing.SURE / chance)
+            chance = int(min(share, 1.0) * chance)
+        stays = chance == passing.SURE or _lot(position, g) < chance
+        passing.set_chance(p, promise(t, r, g, number), chance)
+        if number >= seen:
+            own.came[of] += 1
+            _sampled(x, own, g, at)
+            own.declined[of] += int(not stays)
+        else:
+            own.shed[of] += int(not stays)
+        moves.moved[offset + number - begin] = number - gone if stays else -1
+        gone += int(not stays)
+    return gone
 
 
 @kernel
 def let_go(
-    tables: Ints, counters: Ints, frames: Ints, rings: Ints, rows_: Ints, ordered_: Floats, index_: Ints,
-    lists_: Ints, waits_: Ints, spans_: Floats, size: int, waiting_: Ints, begins_: Ints, offsets_: Ints,
-    moved_: Ints, seen_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, samples_: Floats, kept_: Floats,
-    sampled_: Floats, came_: Floats, declined_: Floats, shed_: Floats, every: bool, numbers: Floats,
-    codes_: Codes, passing_: Ints,
+    buffers: Buffers, classes: RowClasses, moves_: Renumbered, seen_: Ints, waiting_: Ints, shares_: Floats,
+    every: bool,
 ) -> int:  # fmt: skip
-    """Remove rows from ``begins`` on, of each class all but the share ``kept``; return how many.
+    """Remove rows, of each class all but its share; return how many.
 
-    Of these, the share ``sampled`` of all rows stays as a sample.
-
-    Rows from ``seen`` on are new: ``came`` counts them by class, ``declined`` those removed of them, and
-    ``shed`` all other removed rows. ``moved`` has room for a number for each row, from ``offsets`` on.
-    ``every``: ``begins`` is at the first row that may be removed.
+    Of these, a share of all rows stays as a sample. Rows from ``seen`` on are new. ``every``: ``begins`` is
+    at the first row that may be removed.
     """
-    t, c, m, r = pointer(tables), pointer(counters), pointer(frames), pointer(rings)
-    rows, ordered, index = pointer(rows_), pointer(ordered_), pointer(index_)
-    lists, waits, spans, waiting = pointer(lists_), pointer(waits_), pointer(spans_), pointer(waiting_)
-    begins, offsets, moved, seen = pointer(begins_), pointer(offsets_), pointer(moved_), pointer(seen_)
-    buffers, told, edges, samples = pointer(buffers_), pointer(told_), pointer(edges_), pointer(samples_)
-    kept_shares, came, declined, shed = pointer(kept_), pointer(came_), pointer(declined_), pointer(shed_)
-    n, codes, sampled, p = pointer(numbers), pointer(codes_), pointer(sampled_), pointer(passing_)
+    x: Buffers = pointer(buffers)
+    own: RowClasses = pointer(classes)
+    moves: Renumbered = pointer(moves_)
+    seen, waiting, shares = pointer(seen_), pointer(waiting_), pointer(shares_)
     total = 0
-    for g in range(t[N_GPMS]):
-        begin, tail = begins[g], ring.tail(r, g)
-        gone, position, of, chance = 0, -1, 0, passing.SURE
-        for number in range(begin, tail):
-            at = place(t, r, g, number)
-            if stored.position(rows, at) != position:
-                position = stored.position(rows, at)
-                of = _class_of(rows, at, g, buffers, told, edges, n, codes)
-                chance = passing.chance(p, promise(t, r, g, number))
-                share = max(kept_shares[of], sampled[of] * passing.SURE / chance)
-                chance = int(min(share, 1.0) * chance)
-            stays = chance == passing.SURE or _lot(position, g) < chance
-            passing.set_chance(p, promise(t, r, g, number), chance)
-            if number >= seen[g]:
-                came[of] += 1
-                _sampled(rows, at, g, buffers, told, samples, n, codes)
-                declined[of] += int(not stays)
-            else:
-                shed[of] += int(not stays)
-            moved[offsets[g] + number - begin] = number - gone if stays else -1
-            gone += int(not stays)
+    for g in range(x.t[N_GPMS]):
+        gone = _choose(x, own, moves, seen[g], g, shares)
         if gone:
-            _close_up(t, c, m, r, rows, ordered, index, g, begin, moved, offsets[g], gone, p)
-        seen[g] = ring.tail(r, g)
+            _close_up(x, moves, g, gone)
+        seen[g] = ring.tail(x.r, g)
         total += gone
     if total:
-        for number in range(len(lists_)):
-            _follow(t, c, lists, waits, spans, size, number, waiting, begins, moved, offsets, every)
+        for number in range(len(buffers.lists)):
+            _follow(x, moves, waiting, number, every)
     return total
 
 
 @kernel
 def count(
-    tables: Ints, rings: Ints, rows_: Ints, buffers_: Ints, told_: Ints, edges_: Floats, sampled_: Floats,
-    low_: Floats, high_: Floats, alive_: Floats, least_: Floats, numbers: Floats, codes_: Codes,
-    passing_: Ints,
-) -> None:  # fmt: skip
+    buffers: Buffers, classes: RowClasses, low_: Floats, high_: Floats, alive_: Floats, least_: Floats
+) -> None:
     """Count all rows by class, in ``alive``; and in ``least`` the rows that stay as a sample.
 
     Their ranks are between ``low`` and ``high``, those of their classes.
     """
-    t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
-    buffers, told, edges, alive = pointer(buffers_), pointer(told_), pointer(edges_), pointer(alive_)
-    n, codes, least, sampled = pointer(numbers), pointer(codes_), pointer(least_), pointer(sampled_)
-    low, high, p = pointer(low_), pointer(high_), pointer(passing_)
+    x: Buffers = pointer(buffers)
+    own: RowClasses = pointer(classes)
+    low, high, alive, least = pointer(low_), pointer(high_), pointer(alive_), pointer(least_)
+    t, r, p = x.t, x.r, x.p
     for g in range(t[N_GPMS]):
         position, of, rank = -1, 0, 0
         for number in range(ring.head(r, g), ring.tail(r, g)):
             at = place(t, r, g, number)
-            if stored.position(rows, at) != position:
-                position = stored.position(rows, at)
-                of = _class_of(rows, at, g, buffers, told, edges, n, codes)
+            if stored.position(x.rows, at) != position:
+                position = stored.position(x.rows, at)
+                of = _class_of(x, own, g, at)
                 drawn = min(1.0, _lot(position, g) / passing.chance(p, promise(t, r, g, number)))
                 rank = int(passing.SURE * (low[of] + drawn * (high[of] - low[of])))
             passing.set_rank(p, promise(t, r, g, number), rank)
             alive[of] += 1
-            least[of] += min(1.0, sampled[of] * passing.SURE / passing.chance(p, promise(t, r, g, number)))
+            chance = passing.chance(p, promise(t, r, g, number))
+            least[of] += min(1.0, own.sampled[of] * passing.SURE / chance)
 
 
 @part
-def _first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int, begins: Ints) -> int:
+def _first_after(x: Buffers, g: int, position: int, begins: Ints) -> int:
     """Return the number of the first row of a buffer that is not before a position.
 
     Rows count from ``begins`` on, even if they have left the window: their data is valid until it is
     overwritten.
     """
+    t, r = x.t, x.r
     low, high = max(begins[g], ring.tail(r, g) - ring.mask(r, g) - 1), ring.tail(r, g)
     while low < high:
         middle = (low + high) >> 1
-        if stored.position(rows, place(t, r, g, middle)) < position:
+        if stored.position(x.rows, place(t, r, g, middle)) < position:
             low = middle + 1
         else:
             high = middle
@@ -293,9 +349,8 @@ def _first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int, begins: In
 
 @kernel
 def credit(
-    tables: Ints, rings: Ints, rows_: Ints, begins: Ints, found: Ints, choices: Ints, step: int,
-    weight: float, sites: Ints, buffers_: Ints, told_: Ints, edges_: Floats, won_: Floats, weights: Floats,
-    missed: Floats, numbers: Floats, codes_: Codes, passing_: Ints,
+    buffers: Buffers, classes: RowClasses, results: CreditedResults, step: int, weight: float,
+    weights: Floats, missed: Floats,
 ) -> None:  # fmt: skip
     """Count by class the rows of results, of every ``step``-th match; all except the last event's.
 
@@ -303,23 +358,22 @@ def credit(
     ``weights`` of its first item. ``missed``: how many matches are estimated to be missing, by their first
     items: if one in three such matches still has all its rows, two for each.
     """
-    t, r, rows = pointer(tables), pointer(rings), pointer(rows_)
-    buffers, told, edges, won = pointer(buffers_), pointer(told_), pointer(edges_), pointer(won_)
-    n, codes, p = pointer(numbers), pointer(codes_), pointer(passing_)
+    x: Buffers = pointer(buffers)
+    own: RowClasses = pointer(classes)
+    begins, found, choices = results
+    t, r, p = x.t, x.r, x.p
     for i in range(0, len(found), step):
         every, first = 1.0, choices[found[i, outcome.BEGIN], 1]
         for j in range(found[i, outcome.BEGIN], found[i, outcome.END] - 1):
-            position, g = choices[j, 0], sites[choices[j, 1]]
-            if not goes(buffers, g):
+            position, g = choices[j, 0], own.sites[choices[j, 1]]
+            if not goes(own.buffers, g):
                 continue
-            number = _first_after(t, r, rows, g, position, begins)
+            number = _first_after(x, g, position, begins)
             if number < ring.tail(r, g):
                 at = place(t, r, g, number)
-                if stored.position(rows, at) == position:
+                if stored.position(x.rows, at) == position:
                     every *= passing.SURE / passing.chance(p, promise(t, r, g, number))
                     if passing.rank(p, promise(t, r, g, number)) > found[i, outcome.SHOWN]:
                         every *= SAMPLED
-                    won[_class_of(rows, at, g, buffers, told, edges, n, codes)] += (
-                        step * weight * weights[first]
-                    )
+                    own.won[_class_of(x, own, g, at)] += step * weight * weights[first]
         missed[first] += step * (every - 1.0)

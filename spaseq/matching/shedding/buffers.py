@@ -66,6 +66,10 @@ class BufferModel:
         self.edges: Floats = np.zeros(classes.edges)
         self.samples: Floats = np.zeros(len(classes.features) * (k.SAMPLE + 1))
         self.features = classes.features.copy()
+        arrays = self.sampled, self.came, self.declined, self.shed, self.won
+        read = classes.buffers.ravel(), self.features.ravel(), self.edges, self.samples, classes.sites
+        #: Its arrays, as kernels take them.
+        self.arrays = k.RowClasses(*read, *arrays)
         self._parts: deque[_WindowPart] = deque()
         # Rows that stayed, and events of matches that they were in: halved within a window.
         self._stayed, self._matched = np.zeros((2, count))
@@ -168,7 +172,7 @@ class BufferModel:
             some = window[own].sum()
             mean = float((rates * window[own]).sum() / some) if some else float(rates.mean())
             self._relative[own] = rates / max(mean, 1e-12)
-        self.sampled = np.clip(_SAMPLED * self._relative, LEAST_SAMPLED, _MOST_SAMPLED)
+        self.sampled[:] = np.clip(_SAMPLED * self._relative, LEAST_SAMPLED, _MOST_SAMPLED)
         return changed
 
     def _leveled(self, counts: Floats) -> Floats:
@@ -367,45 +371,42 @@ class BufferRows:
         rings = self._memory.rings
         return np.asarray(rings[:, ring.TAIL] - np.maximum(self._seen, rings[:, ring.HEAD]))
 
+    def _buffers(self, numbers: Floats, codes: Codes) -> k.Buffers:
+        """Return the memory as kernels take it."""
+        m = self._memory
+        return k.Buffers(
+            self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index,
+            m.bounded, m.lists, m.waits, m.spans, m.size, numbers, codes,
+        )  # fmt: skip
+
     def let_go(self, kept: Floats, numbers: Floats, codes: Codes, *, every: bool) -> int:
         """Count new rows; shed new ones, or all, except the shares ``kept`` by class; return how many."""
-        m, w = self._memory, self._worth
+        m = self._memory
         head, tail = m.rings[:, ring.HEAD], m.rings[:, ring.TAIL]
         np.maximum(self._seen, head, out=self._seen)
         begins = np.where(self._goes, head if every else self._seen, self._seen)
         offsets = np.concatenate([[0], np.cumsum(tail - begins)])
-        gone = k.let_go(
-            self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index, m.lists,
-            m.waits, m.spans, m.size, self._waiting.ravel(), begins, offsets,
-            np.empty(int(offsets[-1]) + 1, dtype=np.int64), self._seen, w.classes.buffers.ravel(),
-            w.features.ravel(), w.edges, w.samples, kept, w.sampled, w.came, w.declined, w.shed, every,
-            numbers, codes, m.bounded,
-        )  # fmt: skip
+        moves = k.Renumbered(begins, offsets, np.empty(int(offsets[-1]) + 1, dtype=np.int64))
+        held, waiting = self._buffers(numbers, codes), self._waiting.ravel()
+        gone = k.let_go(held, self._worth.arrays, moves, self._seen, waiting, kept, every)
         self.begin()
         return gone
 
     def alive(self, numbers: Floats, codes: Codes) -> tuple[Floats, Floats]:
         """Return the number of rows of each class, and how many would stay if the share kept were 0."""
-        w, m = self._worth, self._memory
+        w = self._worth
         alive, least = np.zeros((2, len(w.classes.of)))
-        k.count(
-            self._tables, m.rings.ravel(), m.rows.ravel(), w.classes.buffers.ravel(), w.features.ravel(),
-            w.edges, w.sampled, w.low, w.high, alive, least, numbers, codes, m.bounded,
-        )  # fmt: skip
+        k.count(self._buffers(numbers, codes), w.arrays, w.low, w.high, alive, least)
         return alive, least
 
     def credit(self, found: Ints, choices: Ints, numbers: Floats, codes: Codes) -> None:
         """Count the rows of results, and the estimated number of missing matches."""
-        w = self._worth
         count = len(found)
         events = 1 + int((found[1:, outcome.EVENT] != found[:-1, outcome.EVENT]).sum())
         weight = min(1.0, _AT_ONCE * events / max(1, count))
-        k.credit(
-            self._tables, self._memory.rings.ravel(), self._memory.rows.ravel(), self._begins, found,
-            choices, max(1, count // _SOME), weight, w.classes.sites, w.classes.buffers.ravel(),
-            w.features.ravel(), w.edges, w.won, self.weights, self.missed, numbers, codes,
-            self._memory.bounded,
-        )  # fmt: skip
+        results, step = k.CreditedResults(self._begins, found, choices), max(1, count // _SOME)
+        held = self._buffers(numbers, codes)
+        k.credit(held, self._worth.arrays, results, step, weight, self.weights, self.missed)
         self.begin()
 
     def begin(self) -> None:

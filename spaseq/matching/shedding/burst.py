@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.shedding import _kernel_burst as k
-from spaseq.matching.shedding.cost_model import CostModel
+from spaseq.matching.shedding.observed import ObservedRuns
 from spaseq.matching.shedding.overload import Seldom
 
 Ints = npt.NDArray[np.int64]
@@ -48,32 +48,35 @@ class BurstFilter:
     passed over.
     """
 
-    def __init__(self, sketch: CostModel, bound: float, clock: Callable[[], float]) -> None:
-        self._sketch, self._bound, self._clock = sketch, bound, clock
+    def __init__(self, runs: ObservedRuns, bound: float, clock: Callable[[], float]) -> None:
+        self._runs, self._bound, self._clock = runs, bound, clock
         self._took, self._taken = deque([0.0] * (_EVENTS - 1), _EVENTS - 1), 0.0
         self._costs = Costs()
-        self._listed: Ints = np.zeros(_SOME, dtype=np.int64)
-        self._times: Ints = np.zeros_like(self._listed)
-        self._cells: Ints = np.zeros_like(self._listed)
+        alive = runs.model.alive
+        self._listing = self._room(_SOME, np.zeros(alive.size + 1, dtype=np.int64))
         # Whether some may be passed over now, and how many, at the beginning of the list; -1 if unknown.
         self._is_on, self._count = False, 0
-        # How often a row would be shown, by cell and, at the end, to those without a cell.
-        self._loads: Ints = np.zeros(sketch.alive.size + 1, dtype=np.int64)
         # The promise of each cell; the loads of cells, the best first, as a running total; and for how many
         # events these have been used.
-        self._promise: Floats = np.zeros_like(sketch.alive, dtype=np.float64)
+        self._promise: Floats = np.zeros_like(alive, dtype=np.float64)
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._total: Floats = np.zeros(0)
         self._used, self._promising = _EVENTS, Seldom()
         # How often one was passed over, by cell.
-        self.passed: Ints = np.zeros_like(sketch.alive)
+        self.passed: Ints = np.zeros_like(alive)
 
-    def load(self, tables: Ints, ints: Ints, batch: Ints, known: Ints) -> None:
+    @staticmethod
+    def _room(size: int, loads: Ints) -> k.Listing:
+        """Return room for this many waits."""
+        waits, times, cells = np.zeros((3, size), dtype=np.int64)
+        return k.Listing(waits, times, cells, loads, size)
+
+    def load(self, batch: Ints) -> None:
         """Load compiled code, which takes a while. ``batch`` has no event."""
-        count, _ = self._list(tables, ints, batch, known, 0, 0)
-        self._passed(ints, -np.inf, 1.0, count)
-        k.show(ints, self._listed, 0)
-        k.show_all(tables, ints)
+        count, _ = self._list(batch)
+        self._passed(-np.inf, 1.0, count)
+        k.show(self._runs.memory.ints, self._listing.waits, 0)
+        k.show_all(self._runs.features.tables, self._runs.memory.ints)
 
     @property
     def latency(self) -> float:
@@ -95,17 +98,7 @@ class BurstFilter:
         """Add the seconds that events took, without the work between them; ``alone``: see below."""
         self._costs.worked(seconds - events * alone)
 
-    def pass_over(
-        self,
-        tables: Ints,
-        ints: Ints,
-        batch: Ints,
-        known: Ints,
-        unit: float,
-        alone: float,
-        axis: int,
-        now: int,
-    ) -> tuple[int, int]:
+    def pass_over(self, batch: Ints, unit: float, alone: float) -> tuple[int, int]:
         """Pass over partial matches that the events of a batch would be shown to, until ``show``, or the next
         batch.
 
@@ -113,7 +106,7 @@ class BurstFilter:
         itself, without partial matches. Returns how many were listed, and how many are passed over, which
         ``passed`` counts by cell.
         """
-        self.show(tables, ints, moved=True)  # an interrupted call did not
+        self.show(moved=True)  # an interrupted call did not
         room = _EVENTS * (self._bound - alone)
         taken = self._taken - _EVENTS * alone
         if room <= 0 or taken < _CALM * room or not unit:
@@ -121,7 +114,7 @@ class BurstFilter:
             return 0, 0
         begin = self._clock()
         self._is_on, self._count = True, -1
-        count, shows = self._list(tables, ints, batch, known, axis, now)
+        count, shows = self._list(batch)
         comes = shows * unit / room
         least, share = -np.inf, 1.0
         if comes * _EVENTS > _LITTLE:
@@ -130,39 +123,34 @@ class BurstFilter:
                 self._learn()
                 shown = 1 - (1 - _SHOWN) * min(1.0, (taken + comes - _FROM) / (_TO - _FROM))
                 over = min(1.0, max(0.0, (taken + comes - _OVER) / (_END - _OVER)))
-                least = self._least(shown * (1 - self._sketch.even * over))
+                least = self._least(shown * (1 - self._runs.model.even * over))
             left = _MOST * _EVENTS * self._bound - self._taken - alone - (self._clock() - begin)
             within = self._within(self._costs.shows(left, shows))
             least, share = within if within[0] >= least else (least, 1.0)
-        self._count = self._passed(ints, least, share, count)
+        self._count = self._passed(least, share, count)
         self._costs.listed(shows, max(0, shows - int(self.passed.sum())), self._clock() - begin)
         return count, self._count
 
-    def _list(
-        self, tables: Ints, ints: Ints, batch: Ints, known: Ints, axis: int, now: int
-    ) -> tuple[int, int]:
+    def _list(self, batch: Ints) -> tuple[int, int]:
         """List the partial matches that the events of a batch would be shown to; return how many, and how
         often.
         """
-        if (live := int(ints[mem.LIVE_WAITS])) > len(self._listed):
-            self._listed, self._times, self._cells = np.zeros((3, 2 * live), dtype=np.int64)
-        bases = self._sketch.features.bases
-        return k.to_show(
-            tables, ints, batch, known, bases, self._listed, self._times, self._cells, self._loads, axis, now
-        )
+        runs = self._runs
+        if (live := int(runs.memory.ints[mem.LIVE_WAITS])) > self._listing.room:
+            self._listing = self._room(2 * live, self._listing.loads)
+        return k.to_show(runs.machine, runs.learned, runs.instant(*runs.place), batch, self._listing)
 
-    def _passed(self, ints: Ints, least: float, share: float, count: int) -> int:
+    def _passed(self, least: float, share: float, count: int) -> int:
         """Pass over the listed ones that do not promise more than ``least``; return how many."""
-        return k.pass_over(
-            ints, self._promise, least, share, self._listed, self._times, self._cells, count, self.passed
-        )
+        ints, promise = self._runs.memory.ints, self._promise
+        return k.pass_over(ints, self._listing, count, promise, least, share, self.passed)
 
     def _within(self, most: float) -> tuple[float, float]:
         """Return the promise up to which to pass over, so that at most ``most`` rows are shown; and the share
         of those with exactly that promise to show.
         """
-        loads = self._loads[:-1]
-        most = max(0.0, most - self._loads[-1])
+        loads = self._listing.loads[:-1]
+        most = max(0.0, most - self._listing.loads[-1])
         if loads.sum() <= most:
             return -np.inf, 1.0
         self._learn()
@@ -173,13 +161,14 @@ class BurstFilter:
         before, at = loads[promise > least].sum(), loads[promise == least].sum()
         return float(least), float((most - before) / at)
 
-    def show(self, tables: Ints, ints: Ints, *, moved: bool) -> None:
+    def show(self, *, moved: bool) -> None:
         """End passing over. ``moved``: partial matches may have been moved in memory."""
         if self._is_on and self._count != 0:
+            ints = self._runs.memory.ints
             if moved or self._count < 0:
-                k.show_all(tables, ints)
+                k.show_all(self._runs.features.tables, ints)
             else:
-                k.show(ints, self._listed, self._count)
+                k.show(ints, self._listing.waits, self._count)
         self._is_on, self._count = False, 0
 
     def _least(self, share: float) -> float:
@@ -195,7 +184,7 @@ class BurstFilter:
             return
         begin = self._clock()
         self._used = 0
-        s = self._sketch
+        s = self._runs.model
         if not s.is_planned:
             s.plan(np.inf)  # no plan was made: on average there is time enough
         gain, work = s.at_once()

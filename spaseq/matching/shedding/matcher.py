@@ -19,18 +19,20 @@ from spaseq.matching.filters import batch as heads
 from spaseq.matching.nfa import matcher as whole
 from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.compiled import _kernel_layout as lay
+from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.memory import Capacity, RunMemory, runs_size
 from spaseq.matching.nfa.records import header as mem
 from spaseq.matching.nfa.records import partitions
+from spaseq.matching.nfa.sizing import Turns
 from spaseq.matching.nfa.tables.analysis import NfaTables
+from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.obstacles import in_words
 from spaseq.matching.shedding import _kernel_known as cells
-from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.account import Account
 from spaseq.matching.shedding.burst import BurstFilter
 from spaseq.matching.shedding.cost_model import Utilities
-from spaseq.matching.shedding.observed import Observed
-from spaseq.matching.shedding.overload import Overload, Seldom, late
+from spaseq.matching.shedding.observed import ObservedRuns
+from spaseq.matching.shedding.overload import LoadMeter, Overload, Seldom, late
 from spaseq.matching.shedding.query import BoundedQuery, obstacles
 from spaseq.matching.shedding.rates import Queries
 from spaseq.matching.shedding.selection import Doubt, admitted_of, least_room, let_go, part_of
@@ -63,7 +65,7 @@ _NEAR: Final = 0.8
 _SMOOTH: Final = 0.25
 
 
-class SheddingNfa(Observed):
+class SheddingNfa(NfaMatcher):
     """The kernel, which keeps its bounds by shedding; all matches found are also found without bounds.
 
     It observes its partial matches between events, and removes those of lowest utility. ``shed`` has the
@@ -73,12 +75,23 @@ class SheddingNfa(Observed):
     def __init__(
         self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
     ) -> None:
-        """See ``Observed``. Raises ``ValueError`` if false matches could be found (``query.obstacles``)."""
+        """``compiled``: its tables, if they exist; ``queries``: the queries of its matches, if there are
+        several. Raises ``ValueError`` if false matches could be found (``query.obstacles``).
+        """
         bound = query.bound
         if against := in_words(obstacles(query.pattern, bound.policy)):
             raise ValueError(f"to shed by {bound.policy}, it must be that {', and '.join(against)}")
-        super().__init__(query, compiled, queries)
-        self._name = query.name
+        dictionary, window = query.dictionary, query.window
+        compiled = compiled or compile_tables(query.pattern, dictionary.pin)
+        budget = None if query.many is None else query.many.budget
+        super().__init__(
+            query.pattern, dictionary, query.context, window, compiled, budget, floor=sizing.ENOUGH
+        )
+        self._sizing.spare = 0  # counted by a bound of memory
+        self._turns = Turns(compiled, self._budget) if bound.pool is None else None
+        self._bound, self._name = bound, query.name
+        self._pace = LoadMeter(bound)
+        self._observed = ObservedRuns(query, self._compiled, self._memory, self._columns.numbers, queries)
         self._doubt = Doubt(query.pattern, query.window)
         gates = [" | ".join(sorted(gate.gpms)) for gate in self._compiled.analysis.gates]
         self._account = Account(self._name, gates, query.bound.policy, is_chosen=self._doubt.matters)
@@ -90,7 +103,7 @@ class SheddingNfa(Observed):
         self._events, self._spent, self._looking, self._taken, self._pause = 0, 0.0, 0.0, 0.0, 0.0
         # The counts of the current look; at which event it began, and how many events the last one took.
         self._began = self._between = 0
-        self._counted: Ints = np.zeros_like(self._sketch.alive)
+        self._counted: Ints = np.zeros_like(self._observed.model.alive)
         # The part of the work that the overload detector knows.
         self._measured = 0.0
         # The share of events that ``random-input`` admits.
@@ -103,7 +116,7 @@ class SheddingNfa(Observed):
         self._aside = 0.0
         self._passing: BurstFilter | None = None
         if bound.latency is not None and bound.policy is Policy.SHARP and not self._doubt.matters:
-            self._passing = BurstFilter(self._sketch, bound.latency, bound.clock)
+            self._passing = BurstFilter(self._observed, bound.latency, bound.clock)
         # Partial matches made since the last check of the bound; whether the current event is a single one.
         self._made, self._is_alone = 0, False
         # Since the last check of the bound: the seconds to choose what is passed over, and how often one was.
@@ -120,19 +133,55 @@ class SheddingNfa(Observed):
         """Load compiled code, which takes a while, before anything is measured."""
         whole.load()
         none: Ints = np.zeros(heads.HEAD, dtype=np.int64)
-        self._rehearse(none, self._memory)
-        self._ask(none, 0)
-        self._observe(0, 0)
-        if len(self._features.graves):
-            self._look_for_dead()
-        self._welcome(0, 0)
-        k.strangers(self._memory.ints, self._known)
-        self._sketch.begin()
-        self._credit()
-        self._mark(np.ones(self._sketch.alive.size), 0, 0)
+        runs, model = self._observed, self._observed.model
+        runs.rehearse(none, moved=False)
+        runs.ask(none, 0)
+        runs.observe(0, 0)
+        if len(runs.features.graves):
+            runs.look_for_dead(0)
+        runs.welcome()
+        runs.has_strangers()
+        model.begin()
+        runs.credit()
+        self._mark(np.ones(model.alive.size), 0, 0)
         self._sweep(0, 0, 0)
         if self._passing is not None:
-            self._passing.load(self._tables, self._memory.ints, none, self._known)
+            self._passing.load(none)
+
+    # --- events ---
+
+    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
+        self._observed.place = int(self._window.places(batch, start)[0]), int(batch.time[0])
+        before = self._memory
+        columns = super()._take(batch, start, solutions)
+        self._observed.rehearse(columns, moved=self._memory is not before)
+        self._meet(columns, len(batch), is_asked=self._observed.is_sampled(len(batch)))
+        return columns
+
+    def _take_alone(self, event: Single, start: int) -> Ints:
+        before = self._memory
+        columns = super()._take_alone(event, start)
+        self._observed.place = self._window.place(event.at.time, start), event.at.time
+        is_asked = self._observed.is_sampled(1)
+        if is_asked:
+            self._observed.rehearse(columns, moved=self._memory is not before)
+        self._meet(columns, 1, is_asked=is_asked)
+        return columns
+
+    def _meet(self, columns: Ints, events: int, *, is_asked: bool) -> None:
+        """Choose the partial matches that some events are not shown to; now and then, determine the events'
+        load.
+
+        The load is what an event would be shown if nothing were passed over. Otherwise the load would seem
+        smaller, the more there is too much of it.
+        """
+        runs = self._observed
+        self._memory.ints[mem.DECIDED] = 0
+        runs.bury(self._events + self._between // 2)
+        shown = runs.sample(columns) if is_asked else 0
+        gone = self._pass_over(columns)
+        if is_asked:
+            runs.sampled(events, max(0, shown - gone // events))
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
@@ -152,8 +201,8 @@ class SheddingNfa(Observed):
                 self._show(memory)
             self._pace.events += end - at
             self._made += int(self._memory.ints[mem.DECIDED])
-            self._position = start + end
-            self._place = int(self._window.places(part, start + at)[-1]), int(part.time[-1])
+            self._observed.position = start + end
+            self._observed.place = int(self._window.places(part, start + at)[-1]), int(part.time[-1])
             self._see_to(begin)
             at = end
 
@@ -188,20 +237,21 @@ class SheddingNfa(Observed):
     def _end_one(self, start: int, begin: float) -> None:
         """Finish a single event, on which work began at ``begin``."""
         self._made += self._memory.ints.item(mem.DECIDED)
-        self._position = start + 1
+        self._observed.position = start + 1
         if (since := self._pace.end_one(begin)) is not None:
             self._see_to(since)
 
     def _show(self, memory: RunMemory) -> None:
         """Show events to those passed over; ``memory``: as it was then."""
         if self._passing is not None:
-            self._passing.show(self._tables, self._memory.ints, moved=self._memory is not memory)
+            self._passing.show(moved=self._memory is not memory)
 
     def _see_to(self, begin: float) -> None:
         """Check the bound after some events: the last of these took since ``begin``."""
         events = self._pace.see()
         made, self._made = self._made, 0
-        self._count(events, made)
+        runs = self._observed
+        runs.count(events, made)
         self._account.make(made)
         worked = self._pace.taken + self._bound.clock() - begin
         if self._passing is not None and self._overload is not None:
@@ -209,10 +259,9 @@ class SheddingNfa(Observed):
         self._spent += worked
         self._pace.taken = 0.0
         self._events += events
-        self._given += events
-        axis, time = self._place
-        load, units = self._load, self._units
-        begun = self._welcome(axis, time)
+        runs.given += events
+        load, units = runs.load, runs.units
+        begun = self._welcome()
         if self._overload is not None:
             spent = self._spent - self._measured
             between = spent - worked + self._choosing
@@ -221,12 +270,12 @@ class SheddingNfa(Observed):
                 self._passing.took(events, took)
         # If no more were observed than shown, a look would take longer the more must be shed.
         work = int(units) + self._left_out + 1
-        self._measured, self._units = self._spent, 0.0
+        self._measured, runs.units = self._spent, 0.0
         self._choosing, self._left_out = 0.0, 0
         even = 0.0 if self._overload is None else self._overload.even
         waits = self._passing is not None and not self._passing.leaves(self._pause)
-        if self._hand or self._spent >= due(self._paused, even, waits=waits):
-            self._look(axis, time, work)
+        if runs.hand or self._spent >= due(self._paused, even, waits=waits):
+            self._look(*runs.place, work)
         if self._events:
             self._pace.learn(self._spent / self._events)
 
@@ -235,19 +284,15 @@ class SheddingNfa(Observed):
         if passing is None or overload is None:
             return 0
         begin = self._bound.clock()
-        axis, now = self._place[0], self._sketch.window.passed(self._given)
-        m = self._memory.ints
-        looked_at, gone = passing.pass_over(
-            self._tables, m, columns, self._known, overload.unit, overload.least, axis, now
-        )
-        self._add_work(looked_at)
+        looked_at, gone = passing.pass_over(columns, overload.unit, overload.least)
+        self._observed.add_work(looked_at)
         self._choosing += self._bound.clock() - begin
         often = 0
         if gone:
             often = int(passing.passed.sum())
             self._passes = True
             self._left_out += gone
-            self._account.pass_over(passing.passed, self._sketch)
+            self._account.pass_over(passing.passed, self._observed.model)
             passing.passed[:] = 0
             self._account.begin(late(passing.latency))
         return often
@@ -258,9 +303,9 @@ class SheddingNfa(Observed):
         m = self._memory.ints
         if m[mem.FOUND_COUNT]:
             # In a batch, partial matches that became matches may not have been observed yet.
-            if self._spent >= self._taken and k.strangers(m, self._known):
-                self._observe(*self._place)
-            self._credit()
+            if self._spent >= self._taken and self._observed.has_strangers():
+                self._observed.observe(*self._observed.place)
+            self._observed.credit()
         at_once = 0
         few = self._matches.few(m) if self._is_alone and self._is_plain and m[mem.FOUND_COUNT] else None
         for block in super()._found() if few is None else (few,):
@@ -296,20 +341,20 @@ class SheddingNfa(Observed):
         No event pays for all: with each event, as many are observed as it had units of work. If there are
         few, all are observed.
         """
-        begin = self._bound.clock()
+        begin, runs = self._bound.clock(), self._observed
         m = self._memory.ints
         places = int(m[mem.NEXT_WAIT] - m[mem.WAITS]) // int(m[mem.WIDTH]) - 1
         brief = self._overload is None or self._taken <= _BRIEF * (self._bound.latency or 0.0)
-        if not self._hand:
+        if not runs.hand:
             self._counted[:] = 0
             self._began = self._events
             most = places + 1 if brief else most
         # The next partial matches were observed by the last look when it was equally far on.
-        middle = min(1.0, (self._hand + most / 2) / max(1, places))
+        middle = min(1.0, (runs.hand + most / 2) / max(1, places))
         passed = self._events + self._between - min(self._between, int(middle * (self._between + 1)))
-        self._hand, seen = self._visit(self._counted, axis, time, self._hand, most, passed)
-        self._add_work(seen)
-        if self._hand >= places:
+        runs.hand, seen = runs.visit(self._counted, runs.instant(axis, time, passed), runs.hand, most)
+        runs.add_work(seen)
+        if runs.hand >= places:
             ending = self._bound.clock()
             self._looking += ending - begin
             self._planning.worked(self._spent)
@@ -326,34 +371,26 @@ class SheddingNfa(Observed):
 
     def _end_look(self, axis: int, time: int) -> None:
         """End a look, after all partial matches: learn from it, and shed if there is too much."""
-        s, events = self._sketch, self._events
-        self._between, self._events, self._hand = events - self._began, 0, 0
+        runs, s, events = self._observed, self._observed.model, self._events
+        self._between, self._events, runs.hand = events - self._began, 0, 0
         s.outlive(events)
         s.alive[:] = self._counted
-        s.window.pass_to(axis, self._given)
+        s.window.pass_to(axis, runs.given)
         s.decay(events)
         if s.learn():
-            self._known[:] = 0
-            self._observe(axis, time, counted=False)
+            runs.forget()
+            runs.observe(axis, time, counted=False)
         if self._overload is not None:
-            self._load = self._loaded()
-            share = self._overload.share(self._overload.lasting(self._load))
+            runs.measure_load()
+            share = self._overload.share(self._overload.lasting(runs.load))
             self._overload.tell(self.shed, self._name)
             self._keep(share, axis, time, events)
         self._notice(events)
 
-    def _welcome(self, axis: int, time: int) -> int:
+    def _welcome(self) -> int:
         """Observe the partial matches that the last events made; return how many are of one event."""
         begin = self._bound.clock()
-        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        total, begun, load = k.welcome(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
-            *s.quantiles.arrays, s.steps, s.alive, self._loads, self._next, axis, time,
-            s.window.passed(self._given),
-        )  # fmt: skip
-        self._load += load
-        self._next = int(m.ints[mem.NEXT_WAIT])
-        self._add_work(total)
+        begun = self._observed.welcome()
         self._spent += self._bound.clock() - begin
         return begun
 
@@ -364,13 +401,10 @@ class SheddingNfa(Observed):
         Including a plan, if there is one in each half of a window: in wide ones half as many matches were
         found when looks came as often as possible.
         """
-        if not self._sketch.window.is_timed or self._events >= _HALF * cells.AGES * self._sketch.window.age:
+        window = self._observed.model.window
+        if not window.is_timed or self._events >= _HALF * cells.AGES * window.age:
             return self._pause
         return self._pause + self._planning.seconds
-
-    @property
-    def _since_seen(self) -> int:
-        return self._events + self._between // 2
 
     def _keep(self, share: float, axis: int, time: int, events: int) -> None:
         """Shed all but this share of the load.
@@ -378,18 +412,18 @@ class SheddingNfa(Observed):
         Nothing is shed before it is necessary, whatever it may cost later. A burst passes, but the
         descendants of a first event that was shed take a window to grow again.
         """
-        s, policy = self._sketch, self._bound.policy
+        policy = self._bound.policy
         if policy is Policy.RANDOM_INPUT:
             self._admitted = min(1.0, max(0.01, self._admitted * (share if share < 1 else 1.02)))
             if share < 1:
                 self._account.begin(late(self.shed.latency))
             return
         self._plan(events)
-        self._loads = s.load()
+        self._observed.learn_loads()
         if share < 1 and self._shed(share, axis, time):
             self._sweep(axis, time, 0)
-            self._observe(axis, time)
-            self._load = self._loaded()
+            self._observed.observe(axis, time)
+            self._observed.measure_load()
             self._account.begin(late(self.shed.latency))
 
     def _plan(self, events: int) -> None:
@@ -398,7 +432,7 @@ class SheddingNfa(Observed):
         A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
         most partial matches would come and go unobserved.
         """
-        s, overload, begin = self._sketch, self._overload, self._bound.clock()
+        s, overload, begin = self._observed.model, self._overload, self._bound.clock()
         self._unplanned += events
         if overload is None or overload.unit <= 0 or self._unplanned < _PLANNED * s.window.age:
             return
@@ -415,7 +449,7 @@ class SheddingNfa(Observed):
     def _notice(self, events: int) -> None:
         """Count events, and note when shedding has ended."""
         self._account.pass_by(events)
-        if self._admitted >= 1 and self._account.is_over(self._sketch):
+        if self._admitted >= 1 and self._account.is_over(self._observed.model):
             self._account.end()
 
     def update(self) -> None:
@@ -438,7 +472,7 @@ class SheddingNfa(Observed):
 
         ``by_size``: the load is memory, not the work at the next events.
         """
-        s, policy = self._sketch, self._bound.policy
+        s, policy = self._observed.model, self._bound.policy
         policy = Policy.SHARP if policy is Policy.RANDOM_INPUT else policy
         if self._doubt.matters:
             return self._let_go(s.worth(policy, by_size=by_size), share, axis, time)
@@ -446,17 +480,14 @@ class SheddingNfa(Observed):
 
     def _let_go(self, worth: Utilities, share: float, axis: int, time: int) -> int:
         """Do the same by first events, each with all its descendants."""
-        m, s = self._memory.ints, self._sketch
+        m = self._memory.ints
         # A look that is spread over events ends after some that it has not observed.
-        self._observe(axis, time)
-        rows = np.zeros((int(s.alive.sum()), k.L_SIZE), dtype=np.int64)
-        now = s.window.passed(self._given)
-        k.listed(self._tables, m, self._known, self._features.bases, rows.ravel(), axis, time, now)
+        rows = self._observed.listed(axis, time)
         if not len(rows):
             return 0
         self._draws += 1
         gone = let_go(m, rows, worth, share, self._bound.policy, self._draws)
-        self._account.add(gone.cells, s)
+        self._account.add(gone.cells, self._observed.model)
         self._doubt.forget(axis)
         keys = m[gone.partitions[:, None] + (partitions.KEY + np.arange(len(self._keys)))].tolist()
         for key, place, position in zip(keys, gone.places.tolist(), gone.positions.tolist(), strict=True):
@@ -465,15 +496,19 @@ class SheddingNfa(Observed):
 
     def _mark(self, kept: npt.NDArray[np.float64], axis: int, time: int) -> int:
         """Remove partial matches from the arena, which must be swept then; return how many."""
-        s, f = self._sketch, self._features
-        shed = np.zeros_like(s.alive)
-        now = s.window.passed(self._given)
+        shed = np.zeros_like(self._observed.model.alive)
         self._draws += 1
-        k.mark(
-            self._tables, self._memory.ints, self._known, f.bases, kept, shed, axis, time, now, self._draws
-        )  # fmt: skip
-        self._account.add(shed, self._sketch)
+        self._observed.mark(kept, shed, axis, time, self._draws)
+        self._account.add(shed, self._observed.model)
         return int(shed.sum())
+
+    def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
+        hand = self._observed.surviving(axis, time)
+        super()._sweep(axis, time, decided, left)
+        self._observed.move(self._memory, hand)
+
+    def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
+        return super()._empty(room, like) if self._turns is None else self._turns.empty(room, like)
 
     def _room(self, live: int, remembered: int, decided: int, axis: int, time: int) -> Capacity:
         room = super()._room(live, remembered, decided, axis, time)
@@ -502,10 +537,10 @@ class SheddingNfa(Observed):
 
     def _lighten(self, share: float, axis: int, time: int) -> int:
         """Keep this share of the partial matches; return how many were removed."""
-        self._observe(axis, time)
-        if not self._sketch.price:
+        self._observed.observe(axis, time)
+        if not self._observed.model.price:
             # There may have been time enough, so that there is no plan yet.
-            self._sketch.plan(math.inf)
+            self._observed.model.plan(math.inf)
         return self._shed(share, axis, time, by_size=True)
 
     def _least(self, axis: int, time: int, decided: int, entries: int) -> Capacity:

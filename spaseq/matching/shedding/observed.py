@@ -1,32 +1,24 @@
-"""The NFA kernel with counts of its partial matches: by state, by class of their values, by age."""
+"""The partial matches of an NFA matcher with counts: by state, by class of their values, by age."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.alone import Single
 from spaseq.bounds import WorkClock
-from spaseq.events import EventBatch
-from spaseq.matching.nfa import sizing
-from spaseq.matching.nfa.matcher import NfaMatcher
-from spaseq.matching.nfa.memory import Capacity, RunMemory
+from spaseq.matching.filters._kernel_values import RunMachine
+from spaseq.matching.filters.numbers import Numbers
+from spaseq.matching.nfa.memory import RunMemory
 from spaseq.matching.nfa.records import header as mem
-from spaseq.matching.nfa.sizing import Turns
 from spaseq.matching.nfa.tables.analysis import NfaTables
-from spaseq.matching.nfa.tables.compiling import compile_tables
-from spaseq.matching.shedding import _kernel_known as absent
 from spaseq.matching.shedding import _kernel_known as cells
 from spaseq.matching.shedding import _kernel_passes as k
 from spaseq.matching.shedding.cost_model import CostModel
 from spaseq.matching.shedding.features import features
-from spaseq.matching.shedding.overload import LoadMeter
 from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.rates import Queries, only
-from spaseq.patterns.spectra.solutions import Solutions
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -46,185 +38,206 @@ _MOST_BURIED: Final = 1_024.0
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
-class Observed(NfaMatcher):
-    """The NFA kernel with counts: between events the partial matches in its memory are counted
-    (``_kernel_passes``), which does not affect matching.
+class ObservedRuns:
+    """The partial matches in a matcher's memory, which are counted between events (``_kernel_passes``).
 
-    The counts, and which partial matches become matches, go to the cost model.
+    The counts, and which partial matches become matches, go to the cost model. Matching is not affected.
     """
 
     def __init__(
-        self, query: BoundedQuery, compiled: NfaTables | None = None, queries: Queries | None = None
+        self,
+        query: BoundedQuery,
+        compiled: NfaTables,
+        memory: RunMemory,
+        numbers: Numbers,
+        queries: Queries | None,
     ) -> None:
-        """``compiled``: its tables, if they exist; ``queries``: the queries of its matches, if there are
-        several.
-        """
-        pattern, dictionary, window = query.pattern, query.dictionary, query.window
-        compiled = compiled or compile_tables(pattern, dictionary.pin)
-        budget = None if query.many is None else query.many.budget
-        super().__init__(pattern, dictionary, query.context, window, compiled, budget, floor=sizing.ENOUGH)
-        self._sizing.spare = 0  # counted by a bound of memory
-        self._turns = Turns(compiled, self._budget) if query.bound.pool is None else None
-        self._bound = query.bound
-        self._features = features(self._compiled, dictionary.pin)
-        self._sketch = CostModel(self._features, window.reach, queries or only(len(compiled.accepts)))
-        self._known: Ints = self._unknown()
-        # The place of the next new partial match; and the next place of the current look.
-        self._next, self._hand = int(self._memory.ints[mem.NEXT_WAIT]), 0
-        # Where the current events begin, on the window's axis and in time, and where they end.
-        self._place, self._position = (0, 0), 0
-        # How many events have come.
-        self._given = 0
-        # Units of work since the last look; events since the load of one was determined.
-        self._units, self._since_shown = 0.0, 0
+        """``queries``: the queries of its matches, if there are several."""
+        self.features = features(compiled, query.dictionary.pin)
+        self.model = CostModel(self.features, query.window.reach, queries or only(len(compiled.accepts)))
+        self.memory, self._numbers = memory, numbers
+        self._work = query.bound.clock if isinstance(query.bound.clock, WorkClock) else None
+        #: The load of each class, and the total.
+        self.loads, self.load = np.zeros(self.features.classes), 0.0
+        #: The next place of the current look. The place of the next new partial match.
+        self.hand, self._next = 0, int(memory.ints[mem.NEXT_WAIT])
+        #: Where the current events begin, on the window's axis and in time, and where they end; how many
+        #: events have come.
+        self.place, self.position, self.given = (0, 0), 0, 0
+        #: Units of work since the last look. Events since the load of one was determined.
+        self.units, self._since_shown = 0.0, 0
         # The distance to the next such event, and how many there were.
         self._apart, self._samples = _SAMPLED[0], 0
-        # Since the last check of the bound. If work is counted, not measured, each event's load is
-        # determined.
-        self._pace = LoadMeter(query.bound)
         # How many trials may be made; how many partial matches may be tested for being dead; and up to which
         # forbidden entry, and when, that was done.
         self._trials, self._burials = 0.0, 0.0
         self._buried, self._buried_at = 0, 0
-        # The load of each class, and the total.
-        self._load, self._loads = 0.0, np.zeros(self._features.classes)
+        self._learned = self._learned_of(self._unknown())
+        self._machine = self._machine_of()
 
-    def _take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Ints:
-        self._place = int(self._window.places(batch, start)[0]), int(batch.time[0])
-        memory = self._memory
-        columns = super()._take(batch, start, solutions)
-        self._rehearse(columns, memory)
-        self._memory.ints[mem.DECIDED] = 0
-        self._bury()
-        self._since_shown += len(batch)
-        is_asked = self._pace.is_exact or self._since_shown >= self._apart
-        self._meet(columns, len(batch), is_asked=is_asked)
-        return columns
-
-    def _take_alone(self, event: Single, start: int) -> Ints:
-        memory = self._memory
-        columns = super()._take_alone(event, start)
-        self._place = self._window.place(event.at.time, start), event.at.time
-        self._since_shown += 1
-        is_asked = self._pace.is_exact or self._since_shown >= self._apart
-        if is_asked:
-            self._rehearse(columns, memory)
-        self._memory.ints[mem.DECIDED] = 0
-        self._bury()
-        self._meet(columns, 1, is_asked=is_asked)
-        return columns
-
-    def _rehearse(self, columns: Ints, before: RunMemory) -> None:
-        """Try events on ghosts. ``before``: the memory as it was before they came."""
-        rehearsal, memory = self._sketch.rehearsal, self._memory
-        if rehearsal is not None:
-            if before is not memory:
-                rehearsal.forget()
-            most = int(self._trials)
-            tried = rehearsal.take(memory.ints, memory.floats, self._columns.numbers, columns, most)
-            self._trials -= tried
-            self._add_work(_TRIAL * tried)
-
-    def _bury(self) -> None:
-        """Remove partial matches that forbidden events have ended, if these are found by a key."""
-        ints = self._memory.ints
-        if len(self._features.graves) and ints[mem.ENTRIES] + self._buried < ints[mem.NEXT_ENTRY]:
-            self._look_for_dead()
-
-    def _look_for_dead(self) -> None:
-        m, s, f, numbers = self._memory, self._sketch, self._features, self._columns.numbers
-        axis, time = self._place
-        self._buried, looked, load = absent.bury(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
-            *s.quantiles.arrays, s.counts, s.steps, s.alive, self._loads, f.graves.ravel(), f.taken,
-            self._buried, self._buried_at, axis, time, s.window.passed(self._given), self._position,
-            self._since_seen, int(self._burials),
-        )  # fmt: skip
-        self._buried_at = time
-        self._load = max(0.0, self._load - load)
-        self._burials -= looked
-        self._add_work(looked)
+    # --- the kernels' arguments ---
 
     @property
-    def _since_seen(self) -> int:
-        """Return how many events have come since partial matches were last observed, on average."""
-        return 0
+    def machine(self) -> RunMachine:
+        """The arrays of the matcher."""
+        old, ints = self._machine, self.memory.ints
+        if old.m is not ints or old.n is not self._numbers.numbers or old.c is not self._numbers.codes:
+            self._machine = self._machine_of()
+        return self._machine
 
-    def _meet(self, columns: Ints, events: int, *, is_asked: bool) -> None:
-        """Choose the partial matches that some events are not shown to; now and then, determine the events'
-        load.
+    def _machine_of(self) -> RunMachine:
+        m, ids = self.memory, self._numbers
+        return RunMachine(self.features.tables, m.ints, m.floats, m.ints, ids.numbers, ids.codes)
 
-        The load is what an event would be shown if nothing were passed over. Otherwise the load would seem
-        smaller, the more there is too much of it.
-        """
-        shown = self._ask(columns, self._since_shown) if is_asked else 0
-        gone = self._pass_over(columns)
-        if is_asked:
-            shown = max(0, shown - gone // events)
-            self._units += self._since_shown * shown
-            self._since_shown = 0
-            self._samples += 1
-            self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
-            if isinstance(self._bound.clock, WorkClock):
-                self._bound.clock.add(events + shown)
+    @property
+    def learned(self) -> cells.Learned:
+        """The arrays of what is known."""
+        return self._learned
 
-    def _ask(self, columns: Ints, events: int) -> int:
-        """Determine how many partial matches the first of some events is shown to."""
-        return k.shown(self._tables, self._memory.ints, columns, self._sketch.shows, events)
-
-    def _pass_over(self, columns: Ints) -> int:
-        """Choose the partial matches that the events of a batch are not shown to; return how
-        often that is.
-        """
-        del columns
-        return 0
-
-    def _count(self, events: int, made: int) -> None:
-        """Count the work of some events, which made this many partial matches."""
-        self._units += events + made
-        self._burials = min(_MOST_BURIED, self._burials + self._units * _BURIED / _LOOK)
-        self._trials = min(_MOST_TRIALS, self._trials + self._units * _TRIED / (_TRIAL * _LOOK))
-        if isinstance(self._bound.clock, WorkClock):
-            self._bound.clock.add(made)
-
-    def _add_work(self, seen: int) -> None:
-        """Count the observation of this many partial matches."""
-        if isinstance(self._bound.clock, WorkClock):
-            self._bound.clock.add(seen * _LOOK)
-
-    def _credit(self) -> None:
-        f, s = self._features, self._sketch
-        k.credit(self._memory.ints, self._known, f.ways, f.bases, s.counts, s.queries.worth)
-
-    def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
-        old = self._memory
-        self._hand = k.surviving(self._tables, old.ints, self._hand, axis, time)
-        super()._sweep(axis, time, decided, left)
-        known, self._known = self._known, self._unknown()
-        k.follow(old.ints, self._memory.ints, known, self._known)
-        self._next, self._buried = int(self._memory.ints[mem.NEXT_WAIT]), 0
-
-    def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
-        return super()._empty(room, like) if self._turns is None else self._turns.empty(room, like)
+    def _learned_of(self, known: Ints) -> cells.Learned:
+        f, s = self.features, self.model
+        arrays = s.quantiles.rows, s.quantiles.edges, s.quantiles.rings, s.counts, s.steps, self.loads
+        return cells.Learned(known, f.ways, f.bases, *arrays, f.taken)
 
     def _unknown(self) -> Ints:
-        return np.zeros(int(self._memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
+        return np.zeros(int(self.memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
 
-    def _observe(self, axis: int, time: int, *, counted: bool = True) -> None:
-        """Observe all partial matches at once."""
-        self._sketch.alive[:] = 0
-        self._visit(self._sketch.alive, axis, time, 0, int(self._memory.ints[mem.NEXT_WAIT]), 0, counted)
+    def instant(self, axis: int, time: int, events: int = 0) -> cells.Instant:
+        """Return a moment; ``events``: since partial matches were last observed."""
+        return cells.Instant(axis, time, self.model.window.passed(self.given), self.position, events)
 
-    def _visit(
-        self, alive: Ints, axis: int, time: int, begin: int, most: int, events: int, counted: bool = True
-    ) -> tuple[int, int]:
-        s, f, m, numbers = self._sketch, self._features, self._memory, self._columns.numbers
-        return k.observe(
-            f.tables, m.ints, m.floats, numbers.numbers, numbers.codes, self._known, f.ways, f.bases,
-            *s.quantiles.arrays, s.counts, s.steps, alive, begin, most, axis, time,
-            s.window.passed(self._given), self._position, events, counted, f.tells_the_dead, f.taken,
+    # --- events ---
+
+    def rehearse(self, columns: Ints, *, moved: bool) -> None:
+        """Try events on ghosts. ``moved``: they have moved the partial matches to another memory."""
+        rehearsal = self.model.rehearsal
+        if rehearsal is not None:
+            if moved:
+                rehearsal.forget()
+            tried = rehearsal.take(self.machine, self._learned, columns, int(self._trials))
+            self._trials -= tried
+            self.add_work(_TRIAL * tried)
+
+    def bury(self, since_seen: int) -> None:
+        """Remove partial matches that forbidden events have ended, if these are found by a key.
+
+        ``since_seen``: how many events have come since partial matches were last observed, on average.
+        """
+        ints = self.memory.ints
+        if len(self.features.graves) and ints[mem.ENTRIES] + self._buried < ints[mem.NEXT_ENTRY]:
+            self.look_for_dead(since_seen)
+
+    def look_for_dead(self, since_seen: int) -> None:
+        """Do ``bury``, whatever has come."""
+        axis, time = self.place
+        self._buried, looked, load = cells.bury(
+            self.machine, self._learned, self.instant(axis, time, since_seen), self.model.alive,
+            self.features.graves.ravel(), self._buried, self._buried_at, int(self._burials),
         )  # fmt: skip
+        self._buried_at = time
+        self.load = max(0.0, self.load - load)
+        self._burials -= looked
+        self.add_work(looked)
 
-    def _loaded(self) -> float:
-        alive = self._sketch.alive.reshape(-1, cells.AGES).sum(axis=1)
-        return float((alive * self._sketch.load()).sum())
+    def is_sampled(self, events: int) -> bool:
+        """Count events; return whether the load of the first one is to be determined."""
+        self._since_shown += events
+        return self._work is not None or self._since_shown >= self._apart
+
+    def ask(self, columns: Ints, events: int) -> int:
+        """Determine how many partial matches the first of some events is shown to."""
+        return k.shown(self.features.tables, self.memory.ints, columns, self.model.shows, events)
+
+    def sample(self, columns: Ints) -> int:
+        """Do ``ask`` on behalf of all events since the last time."""
+        return self.ask(columns, self._since_shown)
+
+    def sampled(self, events: int, shown: int) -> None:
+        """Count the work of events: each was shown to as many as the last one."""
+        self.units += self._since_shown * shown
+        self._since_shown = 0
+        self._samples += 1
+        self._apart = _SAMPLED[self._samples % len(_SAMPLED)]
+        if self._work is not None:
+            self._work.add(events + shown)
+
+    def count(self, events: int, made: int) -> None:
+        """Count the work of some events, which made this many partial matches."""
+        self.units += events + made
+        self._burials = min(_MOST_BURIED, self._burials + self.units * _BURIED / _LOOK)
+        self._trials = min(_MOST_TRIALS, self._trials + self.units * _TRIED / (_TRIAL * _LOOK))
+        if self._work is not None:
+            self._work.add(made)
+
+    def add_work(self, seen: int) -> None:
+        """Count the observation of this many partial matches."""
+        if self._work is not None:
+            self._work.add(seen * _LOOK)
+
+    # --- partial matches ---
+
+    def credit(self) -> None:
+        """Credit the partial matches of the matches just found."""
+        k.credit(self.memory.ints, self._learned, self.model.queries.worth)
+
+    def has_strangers(self) -> bool:
+        """Return whether one of them was not observed."""
+        return k.strangers(self.memory.ints, self._learned.known)
+
+    def welcome(self) -> int:
+        """Observe the partial matches that the last events made; return how many are of one event."""
+        now = self.instant(*self.place)
+        total, begun, load = k.welcome(self.machine, self._learned, now, self.model.alive, self._next)
+        self.load += load
+        self._next = int(self.memory.ints[mem.NEXT_WAIT])
+        self.add_work(total)
+        return begun
+
+    def observe(self, axis: int, time: int, *, counted: bool = True) -> None:
+        """Observe all partial matches at once."""
+        self.model.alive[:] = 0
+        most = int(self.memory.ints[mem.NEXT_WAIT])
+        self.visit(self.model.alive, self.instant(axis, time), 0, most, counted=counted)
+
+    def visit(
+        self, alive: Ints, now: cells.Instant, begin: int, most: int, *, counted: bool = True
+    ) -> tuple[int, int]:
+        """Observe ``most`` partial matches from a place on; see ``_kernel_passes.observe``."""
+        tells_the_dead = self.features.tells_the_dead
+        return k.observe(self.machine, self._learned, now, alive, begin, most, counted, tells_the_dead)
+
+    def forget(self) -> None:
+        """Forget the classes of all partial matches."""
+        self._learned.known[:] = 0
+
+    def move(self, memory: RunMemory, hand: int) -> None:
+        """Follow the partial matches to another memory; ``hand``: how many the current look has observed."""
+        old, known = self.memory.ints, self._learned.known
+        self.memory, self.hand = memory, hand
+        self._learned = self._learned_of(self._unknown())
+        k.follow(old, memory.ints, known, self._learned.known)
+        self._next, self._buried = int(memory.ints[mem.NEXT_WAIT]), 0
+
+    def surviving(self, axis: int, time: int) -> int:
+        """Return how many of the partial matches that the current look has observed a sweep would move."""
+        return k.surviving(self.features.tables, self.memory.ints, self.hand, axis, time)
+
+    def mark(self, kept: Floats, shed: Ints, axis: int, time: int, draw: int) -> None:
+        """Remove partial matches, of each cell all but a share; see ``_kernel_passes.mark``."""
+        k.mark(self.machine, self._learned, self.instant(axis, time), kept, shed, draw)
+
+    def listed(self, axis: int, time: int) -> Ints:
+        """Observe and list all partial matches; see ``_kernel_passes.listed``."""
+        self.observe(axis, time)
+        rows = np.zeros((int(self.model.alive.sum()), k.L_SIZE), dtype=np.int64)
+        k.listed(self.machine, self._learned, self.instant(axis, time), rows.ravel())
+        return rows
+
+    def learn_loads(self) -> None:
+        """Set the load of each class."""
+        self.loads[:] = self.model.load()
+
+    def measure_load(self) -> None:
+        """Set the total load, from the partial matches that were observed."""
+        alive = self.model.alive.reshape(-1, cells.AGES).sum(axis=1)
+        self.load = float((alive * self.model.load()).sum())

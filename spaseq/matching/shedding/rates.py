@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spaseq.matching.filters.numbers import Numbers
+from spaseq.matching.filters._kernel_values import RunMachine
 from spaseq.matching.shedding import _kernel_ahead as k
 from spaseq.matching.shedding import _kernel_known as known
 from spaseq.matching.shedding import _kernel_rehearsed as ghosts
@@ -45,15 +45,17 @@ class Rates:
     def __init__(self, features: Features, queries: Queries) -> None:
         self._features, self._queries = features, queries
         self.matched: Floats = np.zeros(features.classes)
-        self._table, self._gates = _table(features)
         steps, places = features.steps, features.places
-        # By step, code and target.
-        self._rates: Floats = np.zeros(features.counted)
-        # What steps bring; the immediate results of classes; their rates, and expectations.
         most = max((place.size for place in places), default=1)
-        self._brings: Floats = np.zeros(most * k.WHATS * known.AGES)
-        self._rate: Floats = np.zeros(features.classes * k.WHATS * known.AGES)
-        self._ahead: Floats = np.zeros_like(self._rate)
+        rate = np.zeros(features.classes * k.WHATS * known.AGES)
+        self._steps = k.StepRates(
+            *_table(features),
+            self.matched,
+            rates=np.zeros(features.counted),
+            brings=np.zeros(most * k.WHATS * known.AGES),
+            rate=rate,
+            ahead=np.zeros_like(rate),
+        )
         leads_back = any(gate <= step.gate for step in steps for gate in places[step.target].gates)
         self.rounds = ROUNDS if leads_back else 1
 
@@ -82,18 +84,15 @@ class Rates:
 
     def set(self, number: int, rates: Floats) -> None:
         """Set the rates of a step, by code and target."""
-        self._features.block(self._rates, self._features.steps[number])[:] = rates
+        self._features.block(self._steps.rates, self._features.steps[number])[:] = rates
 
     def follow(self, load: Floats, dying: Floats, age: float, price: float) -> Ahead:
         """Return the expectations if partial matches not worth the price are shed as they are made. See
         ``_kernel_ahead``.
         """
-        k.follow(
-            self._table, self._gates, len(self._features.bases), self.matched, self._rates, load, dying,
-            age, price, self.rounds, self._brings, self._rate, self._ahead,
-        )  # fmt: skip
+        k.follow(self._steps, len(self._features.bases), load, dying, age, price, self.rounds)
         shape = self._features.classes, k.WHATS, known.AGES
-        found, rate = self._ahead.reshape(shape), self._rate.reshape(shape)
+        found, rate = self._steps.ahead.reshape(shape), self._steps.rate.reshape(shape)
         # The results of the empty run in one event have a whole window ahead.
         begins = [self._features.bases[gate] for gate in self._features.places[0].gates]
         return Ahead(found[:, 0].copy(), found[:, 1].copy(), 1.0 + float(rate[begins, 1, 0].sum()))
@@ -105,10 +104,8 @@ class Rates:
         By class and age, and by class in units. It is shown ``load`` times per event. ``value``: the expected
         matches of a partial match.
         """
-        k.at_once(
-            self._table, self._gates, self.matched, self._rates, load, value.ravel(), self._brings, self._rate
-        )
-        found = self._rate[: self._features.classes * (known.AGES + 1)].reshape(-1, known.AGES + 1)
+        found = np.zeros((self._features.classes, known.AGES + 1))
+        k.at_once(self._steps, load, value.ravel(), found.ravel())
         return found[:, :-1].copy(), found[:, -1].copy()
 
 
@@ -187,17 +184,12 @@ class Rehearsal:
         self._unread: Floats = np.zeros_like(quantiles.rings)
         # For each step, the compared values of the latest events.
         self._values: Floats = np.zeros(len(features.steps) * (known.RING + 1))
+        arrays = self._unread, self._values, self._tried, self._went
+        self._arrays = ghosts.Ghosts(self._ghosts, rehearsed.slots, *arrays)
 
-    def take(self, ints: Ints, floats: Floats, numbers: Numbers, columns: Ints, most: int) -> int:
+    def take(self, machine: RunMachine, learned: known.Learned, columns: Ints, most: int) -> int:
         """Try the events of a batch on at most this many ghosts; return on how many."""
-        f, q = self._features, self._quantiles
-        return int(
-            ghosts.rehearse(
-                f.tables, ints, floats, numbers.numbers, numbers.codes, columns, f.ways, q.rows, q.edges,
-                self._unread, self._values, self._ghosts, self._own.slots, self._tried, self._went,
-                most,
-            )
-        )  # fmt: skip
+        return int(ghosts.rehearse(machine, learned, self._arrays, columns, most))
 
     def forget(self) -> None:
         """Forget the ghosts: ids may have been given to other terms."""

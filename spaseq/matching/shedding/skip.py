@@ -20,6 +20,7 @@ from spaseq.errors import warn_within
 from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.matcher import PushedPattern
+from spaseq.matching.filters._kernel_values import RunMachine
 from spaseq.matching.nfa.compiled import _kernel_layout as status
 from spaseq.matching.nfa.memory import Capacity, runs_size
 from spaseq.matching.nfa.records import header
@@ -158,12 +159,13 @@ class SheddingSkip(SkipMatcher):
 
     def _listed(self) -> Ints:
         """Return all first events, oldest first, and their runs; see ``_kernel_shed``."""
-        every, numbers = self.families, self._columns.numbers
+        every, ids = self.families, self._columns.numbers
+        m = every.runs
+        machine = RunMachine(self._features, m.ints, m.floats, m.ints, ids.numbers, ids.codes)
         while True:
             count = k.listed(
-                self._features, every.runs.ints, every.runs.floats, every.rows, numbers.numbers,
-                numbers.codes, self._values, self._rows.ravel(), self._run_gates, self._run_values,
-            )  # fmt: skip
+                machine, every.rows, self._values, self._rows.ravel(), self._run_gates, self._run_values
+            )
             rows = self._rows[:count]
             runs = int(rows[:, k.L_RUNS].sum())
             if count <= len(self._rows) and runs <= len(self._run_gates):

@@ -17,7 +17,7 @@ from spaseq.matching.nfa import sizing
 from spaseq.matching.nfa.memory import Capacity, RunMemory, memory
 from spaseq.matching.nfa.sizing import Turns
 from spaseq.matching.nfa.tables.compiling import compile_tables
-from spaseq.matching.shedding import observed
+from spaseq.matching.shedding import matcher
 from tests.matching.test_shedding_compared import pattern
 
 _PREFIX = "PREFIX : <http://example.org/> SELECT *"
@@ -61,7 +61,7 @@ def test_what_is_found_is_the_same(query: str, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(sizing, "ENOUGH", sizing.START)
     monkeypatch.setattr(sizing, "_WORTH", range(1, 1 << 25))
-    monkeypatch.setattr(observed, "Turns", Seen)
+    monkeypatch.setattr(matcher, "Turns", Seen)
     bounded = _found(query, 600, latency=timedelta(days=1), clock=WorkClock())
     assert sum(whole.values()) > 20
     assert bounded == whole

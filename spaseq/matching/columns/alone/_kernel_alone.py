@@ -115,10 +115,9 @@ def _judged(
         if term >= len(codes) or codes[term] == UNKNOWN:
             batch[heads.HEAD] = term
             return UNSEEN
-    verdict = holds(
-        asked, asked[question + PROGRAM], asked[question + PROGRAM_END],
-        batch, stack, floats, 0, 0, batch, row, numbers, codes,
-    )  # fmt: skip
+    machine = v.RunMachine(asked, batch, floats, batch, numbers, codes)
+    begin, end = asked[question + PROGRAM], asked[question + PROGRAM_END]
+    verdict = holds(machine, stack, begin, end, 0, 0, row)
     if verdict == v.UNKNOWN:
         return LARGE
     return v.TRUE if verdict == v.TRUE else v.FALSE

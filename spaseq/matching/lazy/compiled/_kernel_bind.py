@@ -23,6 +23,7 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
+    RunMachine,
 )
 from spaseq.matching.lazy.compiled._kernel_buffers import (
     beyond,
@@ -118,10 +119,8 @@ def meets(
     for i in range(begin, end, condition.SIZE):
         if condition.needs(t, i) & ~bound:
             continue
-        found = holds(
-            t, condition.code(t, i), condition.code_end(t, i), m, 0, f, record - SLOTS, sums, m, 0, numbers,
-            codes,
-        )  # fmt: skip
+        machine = RunMachine(t, m, f, m, numbers, codes)
+        found = holds(machine, 0, condition.code(t, i), condition.code_end(t, i), record - SLOTS, sums, 0)
         if found <= FALSE:
             return FALSE
         if found == UNKNOWN:
@@ -242,10 +241,10 @@ def absent(
                     m[spare + binding.slot(t, j)] = stored.value(rows, at, binding.place(t, j))
             if not bind(t, m, rows, spare, absence.binds(t, h), absence.binds_end(t, h), at, False):
                 continue
+            machine = RunMachine(t, m, f, m, numbers, codes)
             found = holds(
-                t, absence.code(t, h), absence.code_end(t, h), m, 0, f, spare - SLOTS, spare_sums, m, 0,
-                numbers, codes,
-            )  # fmt: skip
+                machine, 0, absence.code(t, h), absence.code_end(t, h), spare - SLOTS, spare_sums, 0
+            )
             if found <= FALSE:
                 continue
             if found == TRUE and absence.is_sure(t, h):

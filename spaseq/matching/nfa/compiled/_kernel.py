@@ -6,9 +6,8 @@ can stop, and be called again: if a condition is beyond the tables (``ASK``: the
 decisions are made again), if something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or if an event has
 several keys, and the caller must provide their order (``UNRANKED``).
 
-All arrays are flat, so that the functions here can pass plain pointers: ``t`` are the tables (``tables``),
-``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``numbers`` and ``codes`` the id table
-(``numbers``).
+Most functions take a ``RunMachine`` first: the addresses of all arrays. ``t`` are the tables (``tables``),
+``m`` and ``f`` the memory (``_kernel_memory``), ``b`` the batch, ``n`` and ``c`` the id table (``numbers``).
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
+    RunMachine,
     pointer,
 )
 from spaseq.matching.nfa.compiled._kernel_apply import apply, end_due, is_due
@@ -156,13 +156,12 @@ def _has_room_for_entries(m: Ints) -> bool:
 @kernel
 def run(tables: Ints, ints: Ints, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
     """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped."""
-    return _run(
-        pointer(tables), pointer(ints), pointer(floats), pointer(batch), pointer(numbers), pointer(codes)
-    )
+    return _run(pointer(RunMachine(tables, ints, floats, batch, numbers, codes)))
 
 
 @part
-def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) -> int:
+def _run(machine: RunMachine) -> int:
+    t, m, b = machine.t, machine.m, machine.b
     e = header.event(m)
     header.set_wanted(m, 0)
     while e < batch.size(b):
@@ -172,7 +171,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
         if is_due(t, m, header.now(m)):
             if header.found_count(m) + header.parked_count(m) > header.most_found(m):
                 return DRAIN
-            end_due(t, m, f, numbers, codes, header.now(m), e, batch.start(b), False)
+            end_due(machine, header.now(m), e, batch.start(b), False)
         count = find_keys(t, m, b, e, True) if t[N_KEYS] > 0 else 1
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
@@ -191,7 +190,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                     return ROOM
                 remember(t, m, b, e, key, p)
                 header.set_entered(m, 1)
-            decide(t, m, f, b, numbers, codes, e, key, p)
+            decide(machine, e, key, p)
             partitions.set_newest(m, p, header.serial(m))
             if m[header.kinds(m) + WONDERS] > 0:
                 return ASK
@@ -207,7 +206,7 @@ def _run(t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes) ->
                 if not _has_room(t, m):
                     header.set_answered(m, 0)  # runs change their order
                     return ROOM
-                apply(t, m, f, b, numbers, codes, e, key, p)
+                apply(machine, e, key, p)
             header.set_answered(m, 0)
             header.set_entered(m, 0)
             if t[CONSUMES] != 0 and header.found_count(m) > 0:
@@ -224,15 +223,27 @@ def finish(
     tables: Ints, ints: Ints, floats: Floats, axis: int, closes: bool, numbers: Floats, codes: Codes
 ) -> None:
     """End the matches that are due before a place on the window's axis, or all. No findings may be unread."""
-    end_due(
-        pointer(tables), pointer(ints), pointer(floats), pointer(numbers), pointer(codes), axis, 0, 0, closes
-    )
+    end_due(pointer(RunMachine(tables, ints, floats, ints, numbers, codes)), axis, 0, 0, closes)
 
 
 @kernel
 def consume(ints: Ints, p: int, position: int) -> None:
     """See ``drop``."""
     drop(pointer(ints), p, position)
+
+
+@part
+def write_path(m: Ints, node: int, paths: Ints, at: int) -> int:
+    """Write position, candidate and row of the events of a run to ``paths`` from ``at`` on; return the
+    end.
+    """
+    at += 3 * nodes.depth(m, node)
+    j = at
+    while node != 0:
+        j -= 3
+        paths[j], paths[j + 1], paths[j + 2] = nodes.position(m, node), nodes.way(m, node), nodes.row(m, node)
+        node = nodes.previous(m, node)
+    return at
 
 
 @kernel
@@ -244,16 +255,8 @@ def unroll(ints: Ints, paths: Ints) -> None:
     at = 0
     for i in range(header.found_count(m)):
         node = findings.node(m, header.found(m) + i * findings.SIZE)
-        at += 3 * nodes.depth(m, node)
-        j = at
-        last = node
-        while node != 0:
-            j -= 3
-            paths[j] = nodes.position(m, node)
-            paths[j + 1] = nodes.way(m, node)
-            paths[j + 2] = nodes.row(m, node)
-            node = nodes.previous(m, node)
-        release(m, last)
+        at = write_path(m, node, paths, at)
+        release(m, node)
     header.set_found_count(m, 0)
 
 
@@ -299,17 +302,13 @@ def keep(ints: Ints, kept: npt.NDArray[np.bool_]) -> None:
 
 
 @kernel
-def sweep(
-    tables: Ints, ints: Ints, floats: Floats, new_ints: Ints, new_floats: Floats, axis: int, time: int,
-    numbers: Floats, codes: Codes,
-) -> tuple[int, int]:  # fmt: skip
+def sweep(machine: RunMachine, new_ints: Ints, new_floats: Floats, axis: int, time: int) -> tuple[int, int]:
     """Move live waits and entries to an empty memory, which replaces the old one.
 
     If the new memory is too short, only count them.
     """
-    t: Ints = pointer(tables)
-    old: Ints = pointer(ints)
-    new: Ints = pointer(new_ints)
+    t, old, old_f, _, numbers, codes = pointer(machine)
+    new, new_f = pointer(new_ints), pointer(new_floats)
     wait_count, entry_count = 0, 0
     oldest = reach_before(axis, t[LIMIT])
     if header.parked_count(old) != 0:
@@ -324,7 +323,5 @@ def sweep(
         if parked or not is_over(old, w, t[LIMIT], axis, time):
             wait_count += 1
             if len(new_ints) > 0:
-                move(
-                    t, old, pointer(floats), w, new, pointer(new_floats), pointer(numbers), pointer(codes)
-                )  # fmt: skip
+                move(t, old, old_f, w, new, new_f, numbers, codes)
     return wait_count, entry_count

@@ -23,11 +23,11 @@ from spaseq.matching.filters._kernel_values import (
     TRAILS,
     TRUE,
     UNKNOWN,
-    Codes,
     Floats,
     Ints,
+    RunMachine,
 )
-from spaseq.matching.nfa.compiled._kernel_gaps import act, begin, blur, look_back, may
+from spaseq.matching.nfa.compiled._kernel_gaps import act, begin, blur, look_back, may_end, may_wait
 from spaseq.matching.nfa.compiled._kernel_gather import bind_entries
 from spaseq.matching.nfa.compiled._kernel_judge import belongs
 from spaseq.matching.nfa.compiled._kernel_layout import (
@@ -40,7 +40,14 @@ from spaseq.matching.nfa.compiled._kernel_layout import (
     rows_of,
     value,
 )
-from spaseq.matching.nfa.compiled._kernel_memory import forget, new_node, new_wait, release, remove
+from spaseq.matching.nfa.compiled._kernel_memory import (
+    copy_slots,
+    forget,
+    new_node,
+    new_wait,
+    release,
+    remove,
+)
 from spaseq.matching.nfa.compiled._kernel_places import park, place, pop, unpark
 from spaseq.matching.nfa.records import (
     accepts,
@@ -125,7 +132,7 @@ def is_due(t: Ints, m: Ints, axis: int) -> bool:
 
 @rare
 def end_due(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, axis: int, e: int, start: int,
+    machine: RunMachine, axis: int, e: int, start: int,
     closes: bool,
 ) -> None:  # fmt: skip
     """End the matches that are due at an event, or before it: they are found unless a forbidden event has
@@ -134,6 +141,7 @@ def end_due(
     ``start`` is the position of the batch's first event; ``closes``: no event will come, and all are due.
     There must be room for all waiting matches.
     """
+    t, m = machine.t, machine.m
     while is_due(t, m, axis) or (closes and header.parked_count(m) != 0):
         w = unpark(m)
         knows = w + t[GAPS]
@@ -142,7 +150,7 @@ def end_due(
         for gap in range(first, first + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
             if gaps.forbidden(m, gap) != 0 and verdict != TRUE:
                 waited = 1
-                verdict, _, _ = look_back(t, m, f, numbers, codes, w, gap, t[LAST_VIEW], True)
+                verdict, _, _ = look_back(machine, w, gap, t[LAST_VIEW], True)
                 if verdict == UNKNOWN:
                     unsure = 1
         if verdict != TRUE:
@@ -172,18 +180,22 @@ def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
 
 
 @part
-def copy(m: Ints, f: Floats, w: int, p: int, time: int, stream: int, number: int) -> int:
-    """Return a new wait of a partition, with the slots of another; its last event is given."""
+def copy(m: Ints, f: Floats, w: int, p: int) -> int:
+    """Return a new wait of a partition, with the slots, first and last event of another."""
     new = new_wait(m)
     waits.set_partition(m, new, p)
-    waits.set_time(m, new, time)
-    waits.set_stream(m, new, stream)
-    waits.set_number(m, new, number)
-    for j in range(SLOTS, header.width(m)):
-        m[new + j] = m[w + j]
-    for j in range(int(f[0])):
-        f[waits.sums(m, new) + j] = f[waits.sums(m, w) + j]
+    waits.set_first(m, new, waits.first(m, w))
+    set_last(m, new, waits.time(m, w), waits.stream(m, w), waits.number(m, w))
+    copy_slots(m, f, w, new)
     return new
+
+
+@inlined
+def set_last(m: Ints, w: int, time: int, stream: int, number: int) -> None:
+    """Set the last event of a run."""
+    waits.set_time(m, w, time)
+    waits.set_stream(m, w, stream)
+    waits.set_number(m, w, number)
 
 
 @part
@@ -212,10 +224,11 @@ def bind(t: Ints, m: Ints, b: Ints, e: int, key: int, w: int, c: int, row: int) 
 
 @inlined
 def _extend(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int,
+    machine: RunMachine, e: int, key: int, p: int,
     w: int, c: int, row: int,
 ) -> None:  # fmt: skip
     """Let a run take the event: it completes if possible, and waits at the gates of its new place."""
+    t, m, f, b = machine.t, machine.m, machine.f, machine.b
     before = waits.node(m, w)
     if before != 0:
         hold(m, before)
@@ -223,20 +236,20 @@ def _extend(
     if _just_ends(t, candidates.place(t, c)):
         _end_all(t, m, e, p, candidates.place(t, c), node)
         return
-    first = waits.first(m, w) if before != 0 else batch.axis(b, e)
     time, stream, number = batch.time(b, e), batch.stream(b, e), batch.number(b, e)
-    taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))  # only for its slots
+    taken = copy(m, f, w, p)
+    if before == 0:
+        waits.set_first(m, taken, batch.axis(b, e))
     bind(t, m, b, e, key, taken, c, row)
     if candidates.actions(t, c) < candidates.actions_end(t, c):
-        act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
+        act(machine, taken, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, taken, time)
     if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
         blur(t, m, f, taken, units.counting(t, candidates.unit(t, c)))
     if t[N_GAPS] != 0:
         begin(t, m, taken, time, stream, number)
-    _arrive(
-        t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, number
-    )
+    set_last(m, taken, time, stream, number)
+    _arrive(machine, e, candidates.place(t, c), taken, node)
 
 
 @inlined
@@ -274,15 +287,16 @@ def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
 
 @rare
 def _extend_all(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
+    machine: RunMachine, e: int, p: int,
     w: int, c: int, gathered: int,
 ) -> None:  # fmt: skip
     """Let a run take the gathered events."""
+    t, m, f, b = machine.t, machine.m, machine.f, machine.b
     before = waits.node(m, w)
     first = waits.first(m, w) if before != 0 else header.now(m)
     several = m[gathered] != 0
     time, stream, least, most = batch.time(b, e), NOWHERE, 0, 0
-    taken = copy(m, f, w, p, waits.time(m, w), waits.stream(m, w), waits.number(m, w))
+    taken = copy(m, f, w, p)
     start = candidates.parts(t, c)
     size = (candidates.parts_end(t, c) - start) // parts.SIZE
     for i in range(size):
@@ -294,7 +308,7 @@ def _extend_all(
         stream = entries.stream(m, x) if stream in (NOWHERE, entries.stream(m, x)) else SEVERAL
         if before == 0:
             first = min(first, entries.axis(m, x))
-    act(t, m, f, numbers, codes, taken, candidates.actions(t, c), candidates.actions_end(t, c))
+    act(machine, taken, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, taken, time)
     for i in range(size):
         counting = units.counting(t, parts.unit(t, start + i * parts.SIZE))
@@ -317,24 +331,23 @@ def _extend_all(
         i = chosen % parts.LIMIT
         row = -1 if several else entries.row(m, m[gathered + 1 + i])
         node = follow(m, node, chosen // parts.LIMIT, candidates.number(t, c) + i, row)
-    _arrive(t, m, f, b, numbers, codes, e, p, candidates.place(t, c), taken, node, first, time, stream, most)
+    waits.set_first(m, taken, first)
+    set_last(m, taken, time, stream, most)
+    _arrive(machine, e, candidates.place(t, c), taken, node)
 
 
 @part
-def _arrive(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int,
-    to: int, taken: int, node: int, first: int, time: int, stream: int, number: int,
-) -> None:  # fmt: skip
-    """Let a run enter a place: it completes if possible, and waits at the outgoing gates."""
+def _arrive(machine: RunMachine, e: int, to: int, taken: int, node: int) -> None:
+    """Let a run with its last event enter a place: it completes if possible, and waits at the outgoing
+    gates.
+    """
+    t, m, f = machine.t, machine.m, machine.f
+    p = waits.partition(m, taken)
     for a in range(places.accepts(t, to), places.accepts_end(t, to), accepts.SIZE):
-        new = copy(m, f, taken, p, time, stream, number)
+        new = copy(m, f, taken, p)
         stays = False
-        if may(
-            t, m, f, b, numbers, codes, new,
-            accepts.actions(t, a), accepts.actions_end(t, a), accepts.code(t, a), accepts.code_end(t, a),
-        ):  # fmt: skip
+        if may_end(machine, new, a):
             waits.set_node(m, new, node)
-            waits.set_first(m, new, first)
             stays = end(t, m, new, e, a)
             if not stays:
                 waits.set_node(m, new, 0)
@@ -342,24 +355,15 @@ def _arrive(
             forget(m, new)
     last = places.gates_end(t, to) - gates.SIZE
     for gate in range(places.gates(t, to), places.gates_end(t, to), gates.SIZE):
-        new = taken  # the last one needs no copy
-        if gate < last:
-            new = copy(m, f, taken, p, time, stream, number)
-        else:
-            waits.set_time(m, new, time)
-            waits.set_stream(m, new, stream)
-            waits.set_number(m, new, number)
-        if may(
-            t, m, f, b, numbers, codes, new,
-            gates.actions(t, gate), gates.actions_end(t, gate), gates.code(t, gate), gates.code_end(t, gate),
-        ):  # fmt: skip
+        # The last one needs no copy.
+        new = copy(m, f, taken, p) if gate < last else taken
+        if may_wait(machine, new, gate):
             waits.set_gate(m, new, gate)
             waits.set_node(m, new, node)
             hold(m, node)
-            waits.set_first(m, new, first)
             waits.set_barred(m, new, 0)
             waits.set_taken(m, new, 0)
-            place(t, m, new, numbers, codes)
+            place(t, m, new, machine.n, machine.c)
         else:
             forget(m, new)
     if places.gates(t, to) == places.gates_end(t, to):
@@ -368,10 +372,9 @@ def _arrive(
 
 
 @inlined
-def apply(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
-) -> None:
+def apply(machine: RunMachine, e: int, key: int, p: int) -> None:
     # What leaves a heap does so before anything is added: it is counted, not named.
+    t, m, b, numbers = machine.t, machine.m, machine.b, machine.n
     for i in range(header.decided(m)):
         at = header.decisions(m) + i * decisions.SIZE
         if decisions.what(m, at) == decisions.POP:
@@ -381,9 +384,9 @@ def apply(
         at = header.decisions(m) + i * decisions.SIZE
         w, c, row = decisions.wait(m, at), decisions.what(m, at), decisions.row(m, at)
         if c > 0 and candidates.parts(t, c) < candidates.parts_end(t, c):
-            _extend_all(t, m, f, b, numbers, codes, e, p, w, c, row)
+            _extend_all(machine, e, p, w, c, row)
         elif c > 0:
-            _extend(t, m, f, b, numbers, codes, e, key, p, w, c, row)
+            _extend(machine, e, key, p, w, c, row)
         elif c == decisions.FORGET:
             for j in range(w, w + row):
                 forget(m, decisions.wait(m, header.decisions(m) + j * decisions.SIZE))

@@ -14,9 +14,8 @@ from spaseq.matching.filters._kernel_values import (
     TRUE,
     WOKEN,
     WONDERS,
-    Codes,
-    Floats,
     Ints,
+    RunMachine,
 )
 from spaseq.matching.filters._kernel_values import NODE as IS_NODE
 from spaseq.matching.nfa.compiled._kernel_gather import gather
@@ -25,9 +24,7 @@ from spaseq.matching.nfa.compiled._kernel_layout import (
     share_of,
     value,
 )
-from spaseq.matching.nfa.compiled._kernel_memory import (
-    find_bucket,
-)
+from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, note
 from spaseq.matching.nfa.compiled._kernel_places import (
     bound,
     bucket_of_row,
@@ -48,48 +45,34 @@ from spaseq.matching.nfa.records import (
 )
 
 
-@inlined
-def note(m: Ints, w: int, c: int, row: int) -> None:
-    """Record a decision; without room it is only counted."""
-    count = header.decided(m)
-    if count < header.most_decisions(m):
-        at = header.decisions(m) + count * decisions.SIZE
-        decisions.set_wait(m, at, w)
-        decisions.set_what(m, at, c)
-        decisions.set_row(m, at, row)
-    header.set_decided(m, count + 1)
-
-
 @rare
-def _gather(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, p: int, w: int, c: int
-) -> int:
+def _gather(machine: RunMachine, e: int, p: int, w: int, c: int) -> int:
     """Do ``gather``; also return 0 if the event serves no part."""
+    t, b = machine.t, machine.b
     for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
         g = parts.gpm(t, j)
         if share_of(b, g, e) != 0:
-            return int(gather(t, m, f, numbers, codes, batch.start(b) + e, batch.time(b, e), p, w, c))
+            return int(gather(machine, batch.start(b) + e, batch.time(b, e), p, w, c))
     return 0
 
 
 @rare
-def _show_gathering(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
-) -> None:
+def _show_gathering(machine: RunMachine, e: int, key: int, w: int) -> None:
     """Decide for a wait at a gate where several events may be gathered."""
+    t, m, b = machine.t, machine.m, machine.b
     gate = waits.gate(m, w)
     barred = (waits.barred(m, w) >> batch.stream(b, e)) & 1
     bars = 2 if gates.operator(t, gate) == gates.STRICT else 0
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.parts(t, c) < candidates.parts_end(t, c):
-            found = _gather(t, m, f, b, numbers, codes, e, waits.partition(m, w), w, c)
+            found = _gather(machine, e, waits.partition(m, w), w, c)
             if candidates.rival(t, c) != 0:
                 bars = max(bars, found)
             continue
         share = share_of(b, candidates.gpm(t, c), e)
         if barred or share == 0:
             continue
-        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+        verdict, row = judge(machine, share, key, w, c)
         if verdict == TRUE:
             if candidates.place(t, c) != 0:
                 note(m, w, c, row)
@@ -100,10 +83,9 @@ def _show_gathering(
 
 
 @rare
-def _show_parted(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
-) -> None:
+def _show_parted(machine: RunMachine, e: int, key: int, w: int) -> None:
     """Decide for a wait at a gate where several queries wait for different elements that none may skip."""
+    t, m, b = machine.t, machine.m, machine.b
     gate, bit, parts_with = waits.gate(m, w), 1, 0
     first, last, taken = batch.shares(b, e), batch.shares(b, e + 1), waits.taken(m, w)
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -111,7 +93,7 @@ def _show_parted(
         while share < last and batch.gpm(b, share) != g:
             share += batch.SHARE
         if share < last and taken & bit == 0:
-            verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+            verdict, row = judge(machine, share, key, w, c)
             if verdict == TRUE:
                 note(m, w, c, row)
                 parts_with |= bit
@@ -121,10 +103,9 @@ def _show_parted(
 
 
 @part
-def _show(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
-) -> None:
+def _show(machine: RunMachine, e: int, key: int, w: int) -> None:
     """Decide the effect of the event on one wait."""
+    t, m, b = machine.t, machine.m, machine.b
     time, stream = batch.time(b, e), batch.stream(b, e)
     if is_over(m, w, t[LIMIT], batch.axis(b, e), time):
         note(m, w, decisions.DROP, 0)
@@ -135,19 +116,19 @@ def _show(
         return
     gate = waits.gate(m, w)
     if gates.gathers(t, gate) != 0:
-        _show_gathering(t, m, f, b, numbers, codes, e, key, w)
+        _show_gathering(machine, e, key, w)
         return
     if (waits.barred(m, w) >> stream) & 1:
         return
     if gates.parted(t, gate) != 0:
-        _show_parted(t, m, f, b, numbers, codes, e, key, w)
+        _show_parted(machine, e, key, w)
         return
     bars = gates.operator(t, gate) == gates.STRICT
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         share = share_of(b, candidates.gpm(t, c), e)
         if share == 0:
             continue
-        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+        verdict, row = judge(machine, share, key, w, c)
         if verdict == TRUE:
             if candidates.place(t, c) != 0:
                 note(m, w, c, row)
@@ -168,10 +149,9 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
 
 
 @rare
-def _visit_heap(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
-) -> None:
+def _visit_heap(machine: RunMachine, e: int, key: int, bucket: int) -> None:
     """Visit the waits of a heap with a bound that the event passes; without an order, make it a list."""
+    t, m, b, numbers, codes = machine.t, machine.m, machine.b, machine.n, machine.c
     root = buckets.root(m, bucket)
     gate = waits.gate(m, root)
     c = gates.candidates(t, gate)
@@ -209,48 +189,47 @@ def _visit_heap(
         if batch.axis(b, e) > reach_after(waits.first(m, w), t[LIMIT]):
             decisions.set_what(m, at, decisions.SKIP)
         else:
-            decisions.set_row(m, at, judge(t, m, f, b, numbers, codes, share, key, w, c)[1])
+            decisions.set_row(m, at, judge(machine, share, key, w, c)[1])
         i += 1
     note(m, bucket, decisions.POP, i - begin)
     note(m, begin, decisions.FORGET, i - begin)
 
 
 @part
-def _visit(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, bucket: int
-) -> None:
+def _visit(machine: RunMachine, e: int, key: int, bucket: int) -> None:
     """Visit the waits of a bucket, once per event."""
+    m = machine.m
     if bucket == 0 or buckets.seen(m, bucket) == header.serial(m):
         return
     buckets.set_seen(m, bucket, header.serial(m))
     if buckets.root(m, bucket) != 0:
-        _visit_heap(t, m, f, b, numbers, codes, e, key, bucket)
+        _visit_heap(machine, e, key, bucket)
     w = buckets.head(m, bucket)
     while w != 0:
-        _show(t, m, f, b, numbers, codes, e, key, w)
+        _show(machine, e, key, w)
         w = waits.link(m, w)
 
 
 @part
 def _visit_keys(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int,
+    machine: RunMachine, e: int, key: int, p: int, gate: int,
     share: int, at: int,
 ) -> None:  # fmt: skip
     """Visit the waits at a gate that have the key of a share's rows; ``at``: offset of the key columns."""
+    t, m, b = machine.t, machine.m, machine.b
     g = batch.gpm(b, share)
     for r in range(batch.first(b, share), batch.end(b, share)):
         if not belongs(t, m, b, g, r, key):
             continue
-        _visit(t, m, f, b, numbers, codes, e, key, bucket_of_row(t, m, b, gate, p, r, at))
+        _visit(machine, e, key, bucket_of_row(t, m, b, gate, p, r, at))
 
 
 @inlined
-def _visit_gate(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int, gate: int
-) -> None:
+def _visit_gate(machine: RunMachine, e: int, key: int, p: int, gate: int) -> None:
     """Visit the waits at a gate that the event may concern."""
+    t, m, b = machine.t, machine.m, machine.b
     if gates.keys_end(t, gate) == gates.keys(t, gate):
-        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
+        _visit(machine, e, key, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return
     c = gates.candidates(t, gate)
     while c < gates.candidates_end(t, gate):
@@ -258,21 +237,20 @@ def _visit_gate(
         if j == candidates.parts_end(t, c):
             share = share_of(b, candidates.gpm(t, c), e)
             if share != 0:
-                _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, share, candidates.keys(t, c))
+                _visit_keys(machine, e, key, p, gate, share, candidates.keys(t, c))
         while j < candidates.parts_end(t, c):
             share = share_of(b, parts.gpm(t, j), e)
             if share != 0:
-                _visit_keys(t, m, f, b, numbers, codes, e, key, p, gate, share, parts.keys(t, j))
+                _visit_keys(machine, e, key, p, gate, share, parts.keys(t, j))
             j += parts.SIZE
         c += candidates.SIZE
     if header.is_loose(m) != 0:
-        _visit(t, m, f, b, numbers, codes, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
+        _visit(machine, e, key, find_bucket(m, gate, p, -1, -1, -1, -1, False))
 
 
 @inlined
-def decide(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, p: int
-) -> None:
+def decide(machine: RunMachine, e: int, key: int, p: int) -> None:
+    t, m, b = machine.t, machine.m, machine.b
     header.set_decided(m, 0)
     header.set_asked(m, 0)
     m[header.kinds(m) + WONDERS] = 0
@@ -283,18 +261,18 @@ def decide(
         c = gates.candidates(t, gate)
         while c < gates.candidates_end(t, gate):
             if candidates.parts(t, c) < candidates.parts_end(t, c):
-                _gather(t, m, f, b, numbers, codes, e, p, header.waits(m), c)
+                _gather(machine, e, p, header.waits(m), c)
             else:
                 share = share_of(b, candidates.gpm(t, c), e)
                 if share != 0:
-                    verdict, row = judge(t, m, f, b, numbers, codes, share, key, header.waits(m), c)
+                    verdict, row = judge(machine, share, key, header.waits(m), c)
                     if verdict == TRUE:
                         note(m, header.waits(m), c, row)
             c += candidates.SIZE
         gate += gates.SIZE
     w = partitions.head(m, p)
     while w != 0:
-        _show(t, m, f, b, numbers, codes, e, key, w)
+        _show(machine, e, key, w)
         w = waits.link(m, w)
     share, last = batch.shares(b, e), batch.shares(b, e + 1)
     while share < last:
@@ -304,5 +282,5 @@ def decide(
             seen = header.gates_seen(m) + gates.number(t, gate)
             if m[seen] != header.serial(m):
                 m[seen] = header.serial(m)
-                _visit_gate(t, m, f, b, numbers, codes, e, key, p, gate)
+                _visit_gate(machine, e, key, p, gate)
         share += batch.SHARE

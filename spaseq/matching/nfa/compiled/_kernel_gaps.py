@@ -13,7 +13,6 @@ from spaseq._jit import inlined, part, rare
 from spaseq._kernel_events import reach_after, reach_before
 from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_aggregates import clear_sum, fold
-from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import (
     A_KIND,
     A_OFFSET,
@@ -39,11 +38,11 @@ from spaseq.matching.filters._kernel_values import (
     SLOTS,
     TRUE,
     UNKNOWN,
-    Codes,
     Floats,
     Ints,
+    RunMachine,
 )
-from spaseq.matching.nfa.compiled._kernel_judge import belongs, judge_row
+from spaseq.matching.nfa.compiled._kernel_judge import at_entries, belongs, judge_row, meets
 from spaseq.matching.nfa.compiled._kernel_layout import (
     FIRST_GAP,
     FORBIDDEN_SIZE,
@@ -56,12 +55,14 @@ from spaseq.matching.nfa.compiled._kernel_layout import (
 )
 from spaseq.matching.nfa.compiled._kernel_memory import find_bucket, move_partition
 from spaseq.matching.nfa.records import (
+    accepts,
     actions,
     buckets,
     chains,
     checks,
     entries,
     gaps,
+    gates,
     header,
     kleenes,
     waits,
@@ -157,61 +158,59 @@ def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None
 
 
 @part
-def look_back(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, gap: int, view: int, end: bool
-) -> tuple[int, bool, int]:
+def _newest(t: Ints, m: Ints, w: int, check: int) -> int:
+    """Return the newest entry that a check of a run looks at; 0 if there is none."""
+    at, slots = checks.keys(t, check), w + SLOTS
+    size = checks.keys_end(t, check) - at
+    k0 = m[slots + t[at]] if size > 0 else 0
+    k1 = m[slots + t[at + 1]] if size > 1 else 0
+    k2 = m[slots + t[at + 2]] if size > 2 else 0
+    k3 = m[slots + t[at + 3]] if size > 3 else 0
+    chain = checks.chain(t, check)
+    if (size > 0 and k0 <= 0) or (size > 1 and k1 <= 0) or (size > 2 and k2 <= 0) or (size > 3 and k3 <= 0):
+        k0, k1, k2, k3 = 0, 0, 0, 0
+        chain = checks.every(t, check)
+    bucket = find_bucket(m, chain, waits.partition(m, w), k0, k1, k2, k3, False)
+    return buckets.head(m, bucket) if bucket != 0 else 0
+
+
+@inlined
+def _is_inside(m: Ints, gap: int, x: int, leads: bool) -> bool:
+    """Return whether an entry is after the beginning of a gap."""
+    time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
+    after = gaps.after_time(m, gap), gaps.after_stream(m, gap), gaps.after_number(m, gap)
+    return leads or _precedes(after[0], after[1], after[2], time, stream, number)
+
+
+@inlined
+def _is_before(t: Ints, m: Ints, w: int, gap: int, x: int, end: bool) -> bool:
+    """Return whether an entry is before the end of a gap, or with ``end`` of the window."""
+    if end:
+        return entries.axis(m, x) <= reach_after(waits.first(m, w), t[LIMIT])
+    time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
+    before = gaps.before_time(m, gap), gaps.before_stream(m, gap), gaps.before_number(m, gap)
+    return _precedes(time, stream, number, before[0], before[1], before[2])
+
+
+@part
+def look_back(machine: RunMachine, w: int, gap: int, view: int, end: bool) -> tuple[int, bool, int]:
     """Return whether a forbidden row is in a gap; whether since the window began; and its latest place there.
 
     ``end``: the gap lasts to the end of the window.
     """
+    t, m = machine.t, machine.m
     forbidden = gaps.forbidden(m, gap) + view * FORBIDDEN_SIZE
     leads = gaps.after_stream(m, gap) == NOWHERE
     oldest = reach_before(header.now(m), t[LIMIT])
     unknown, led, latest = False, False, 0
     for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
-        at = checks.keys(t, check)
-        size = checks.keys_end(t, check) - at
-        slots = w + SLOTS
-        k0 = m[slots + t[at]] if size > 0 else 0
-        k1 = m[slots + t[at + 1]] if size > 1 else 0
-        k2 = m[slots + t[at + 2]] if size > 2 else 0
-        k3 = m[slots + t[at + 3]] if size > 3 else 0
-        chain = checks.chain(t, check)
-        if (
-            (size > 0 and k0 <= 0)
-            or (size > 1 and k1 <= 0)
-            or (size > 2 and k2 <= 0)
-            or (size > 3 and k3 <= 0)
-        ):
-            k0, k1, k2, k3 = 0, 0, 0, 0
-            chain = checks.every(t, check)
-        bucket = find_bucket(m, chain, waits.partition(m, w), k0, k1, k2, k3, False)
-        x = buckets.head(m, bucket) if bucket != 0 else 0
+        x = _newest(t, m, w, check)
         while x != 0:
-            time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
-            if (leads and entries.axis(m, x) < oldest) or (not leads and time < gaps.after_time(m, gap)):
+            too_old = entries.axis(m, x) < oldest if leads else entries.time(m, x) < gaps.after_time(m, gap)
+            if too_old:
                 break
-            inside = leads or _precedes(
-                gaps.after_time(m, gap),
-                gaps.after_stream(m, gap),
-                gaps.after_number(m, gap),
-                time,
-                stream,
-                number,
-            )
-            if end:
-                inside = inside and entries.axis(m, x) <= reach_after(waits.first(m, w), t[LIMIT])
-            else:
-                inside = inside and _precedes(
-                    time,
-                    stream,
-                    number,
-                    gaps.before_time(m, gap),
-                    gaps.before_stream(m, gap),
-                    gaps.before_number(m, gap),
-                )
-            if inside:
-                verdict = judge_row(t, m, f, m, numbers, codes, w, checks.unit(t, check), x)
+            if _is_inside(m, gap, x, leads) and _is_before(t, m, w, gap, x, end):
+                verdict = judge_row(at_entries(machine), w, checks.unit(t, check), x)
                 if verdict == TRUE and checks.sure(t, check) != 0:
                     if not leads:
                         return TRUE, False, 0
@@ -225,10 +224,9 @@ def look_back(
 
 
 @part
-def gap_action(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, action: int, about: int, number: int
-) -> bool:
+def gap_action(machine: RunMachine, w: int, action: int, about: int, number: int) -> bool:
     """Do an action of negations on a wait; return False if a forbidden event has surely occurred."""
+    t, m = machine.t, machine.m
     knows = w + t[GAPS]
     for gap in range(knows + FIRST_GAP, knows + FIRST_GAP + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         forbidden = gaps.forbidden(m, gap)
@@ -247,7 +245,7 @@ def gap_action(
             if gaps.owner(m, gap) == 0:
                 gaps.set_owner(m, gap, number)
         elif gaps.owner(m, gap) == number:
-            verdict, led, latest = look_back(t, m, f, numbers, codes, w, gap, about, False)
+            verdict, led, latest = look_back(machine, w, gap, about, False)
             if verdict == UNKNOWN:
                 m[knows + UNSURE] = 1
             if verdict == TRUE:
@@ -263,8 +261,9 @@ def gap_action(
 
 
 @rare
-def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, start: int, end: int) -> bool:
+def act(machine: RunMachine, w: int, start: int, end: int) -> bool:
     """Do actions on a wait; return False if one of them is impossible."""
+    t, m, f, numbers, codes = machine.t, machine.m, machine.f, machine.n, machine.c
     begun = w + SLOTS + t[N_SLOTS]
     completed = begun + t[N_KLEENES]
     aggregates = completed + t[N_KLEENES]
@@ -278,7 +277,7 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
                 return False
             continue
         if action >= actions.FORBID:
-            if not gap_action(t, m, f, numbers, codes, w, action, kleene, most):
+            if not gap_action(machine, w, action, kleene, most):
                 return False
             continue
         number = kleenes.number(t, kleene)
@@ -310,16 +309,27 @@ def act(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, star
 
 
 @part
-def may(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int,
-    begin: int, end: int, code: int, code_end: int,
-) -> bool:  # fmt: skip
+def _may(machine: RunMachine, w: int, begin: int, end: int, code: int, code_end: int) -> bool:
     """Do actions on a wait; return whether it may continue: no condition decided here surely fails."""
-    if begin < end and not act(t, m, f, numbers, codes, w, begin, end):
+    if begin < end and not act(machine, w, begin, end):
         return False
-    if code == code_end:
-        return True
-    return holds(t, code, code_end, m, header.kinds(m), f, w, waits.sums(m, w), b, 0, numbers, codes) > FALSE
+    return code == code_end or meets(machine, code, code_end, w, 0) > FALSE
+
+
+@inlined
+def may_wait(machine: RunMachine, w: int, gate: int) -> bool:
+    """Do a gate's actions on a wait; return whether it may wait there."""
+    t = machine.t
+    begin, end = gates.actions(t, gate), gates.actions_end(t, gate)
+    return _may(machine, w, begin, end, gates.code(t, gate), gates.code_end(t, gate))
+
+
+@inlined
+def may_end(machine: RunMachine, w: int, accept: int) -> bool:
+    """Do an accept's actions on a wait; return whether it may be a match."""
+    t = machine.t
+    begin, end = accepts.actions(t, accept), accepts.actions_end(t, accept)
+    return _may(machine, w, begin, end, accepts.code(t, accept), accepts.code_end(t, accept))
 
 
 @rare

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from spaseq._jit import inlined, part
 from spaseq._kernel_events import reach_after
-from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import (
     BARS,
     FALSE,
@@ -17,23 +16,19 @@ from spaseq.matching.filters._kernel_values import (
     SLOTS,
     TRUE,
     UNKNOWN,
-    Codes,
-    Floats,
     Ints,
+    RunMachine,
 )
-from spaseq.matching.nfa.compiled._kernel_judge import judge_row
+from spaseq.matching.nfa.compiled._kernel_judge import answer, at_entries, judge_row, meets
 from spaseq.matching.nfa.compiled._kernel_layout import (
     GATHERED_SIZE,
     SEVERAL,
     value,
 )
-from spaseq.matching.nfa.compiled._kernel_memory import (
-    find_bucket,
-)
+from spaseq.matching.nfa.compiled._kernel_memory import copy_slots, find_bucket, note
 from spaseq.matching.nfa.records import (
     buckets,
     candidates,
-    decisions,
     entries,
     header,
     partitions,
@@ -73,18 +68,16 @@ def _next_row(m: Ints, y: int) -> int:
 
 
 @part
-def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int) -> int:
+def _try(machine: RunMachine, w: int, c: int) -> int:
     """Return whether rows, one for each part, join with a run and each other, and the conditions hold."""
+    t, m = machine.t, machine.m
     trial, rows = header.trial(m), header.tried(m) + parts.LIMIT
-    for j in range(SLOTS, header.width(m)):
-        m[trial + j] = m[w + j]
-    for j in range(int(f[0])):
-        f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
+    copy_slots(m, machine.f, w, trial)
     unknown = False
     for i in range((candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE):
         unit, y = parts.unit(t, candidates.parts(t, c) + i * parts.SIZE), m[rows + i]
         # A part has no access to its siblings, except that it must join with them.
-        verdict = judge_row(t, m, f, m, numbers, codes, w, unit, y)
+        verdict = judge_row(at_entries(machine), w, unit, y)
         if verdict <= FALSE:
             return FALSE
         if verdict == UNKNOWN:
@@ -99,32 +92,18 @@ def _try(t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: 
                 return FALSE
             m[slot] = identifier
     if candidates.code(t, c) < candidates.code_end(t, c):
-        verdict = holds(
-            t,
-            candidates.code(t, c),
-            candidates.code_end(t, c),
-            m,
-            header.kinds(m),
-            f,
-            trial,
-            waits.sums(m, trial),
-            m,
-            0,
-            numbers,
-            codes,
-        )
+        verdict = meets(at_entries(machine), candidates.code(t, c), candidates.code_end(t, c), trial, 0)
         if verdict != TRUE:
             return max(verdict, FALSE)
     return UNKNOWN if unknown else TRUE
 
 
 @part
-def _judge_events(
-    t: Ints, m: Ints, f: Floats, numbers: Floats, codes: Codes, w: int, c: int, into: int
-) -> int:
+def _judge_events(machine: RunMachine, w: int, c: int, into: int) -> int:
     """Return whether events, one for each part, are a match of a candidate; ``into`` gets what
     was gathered.
     """
+    t, m = machine.t, machine.m
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
     events, rows = header.tried(m), header.tried(m) + parts.LIMIT
     for i in range(size):
@@ -132,7 +111,7 @@ def _judge_events(
         m[into + 1 + i] = m[events + i]
     true, unknown = 0, 0
     while true + unknown < 2 or true == 0:
-        verdict = _try(t, m, f, numbers, codes, w, c)
+        verdict = _try(machine, w, c)
         if verdict != FALSE:
             if verdict == TRUE:
                 true += 1
@@ -159,16 +138,11 @@ def _judge_events(
     if unknown == 0:
         return FALSE
     asked = header.asked(m)
-    header.set_asked(m, asked + 1)
-    if asked < header.answered(m):
-        return int(m[header.answers(m) + asked])
-    if asked < header.most_decisions(m):
+    if header.answered(m) <= asked < header.most_decisions(m):
         at = header.questions(m) + asked * questions.SIZE
-        questions.set_wait(m, at, w)
-        questions.set_number(m, at, candidates.number(t, c))
         for i in range(size):
             questions.set_position(m, at, i, entries.position(m, m[events + i]))
-    return UNKNOWN
+    return answer(m, w, candidates.number(t, c))
 
 
 @part
@@ -184,38 +158,48 @@ def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
 
 
 @part
-def gather(
-    t: Ints,
-    m: Ints,
-    f: Floats,
-    numbers: Floats,
-    codes: Codes,
-    position: int,
-    time: int,
-    p: int,
-    w: int,
-    c: int,
-) -> int:
+def _begin(t: Ints, m: Ints, p: int, w: int, c: int, time: int) -> bool:
+    """Begin with the newest events of a time that a run can take, one for each part; return whether there are
+    any.
+    """
+    events = header.tried(m)
+    heads = events + 2 * parts.LIMIT
+    for i in range((candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE):
+        chain = parts.chain(t, candidates.parts(t, c) + i * parts.SIZE)
+        bucket = find_bucket(m, chain, p, 0, 0, 0, 0, False)
+        head = _reach(m, w, buckets.head(m, bucket), time) if bucket != 0 else 0
+        if head == 0:
+            return False
+        m[heads + i] = m[events + i] = head
+    return True
+
+
+@part
+def _go_on(m: Ints, w: int, size: int, time: int) -> bool:
+    """Go on to the next combination of events; return whether there is one."""
+    events = header.tried(m)
+    heads = events + 2 * parts.LIMIT
+    for i in range(size):
+        m[events + i] = _next_event(m, w, m[events + i], time)
+        if m[events + i] != 0:
+            return True
+        m[events + i] = m[heads + i]
+    return False
+
+
+@part
+def gather(machine: RunMachine, position: int, time: int, p: int, w: int, c: int) -> int:
     """Record the combinations with an event that a run can take; return how relevant ones exclude later
     events.
 
     0: there are none; 1: all are of several streams; 2: some are of one stream.
     """
+    t, m = machine.t, machine.m
+    if not _begin(t, m, p, w, c, time):
+        return 0
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
-    events = header.tried(m)
-    heads = events + 2 * parts.LIMIT
-    bars = 0
-    for i in range(size):
-        chain = parts.chain(t, candidates.parts(t, c) + i * parts.SIZE)
-        bucket = find_bucket(m, chain, p, 0, 0, 0, 0, False)
-        if bucket == 0:
-            return 0
-        head = buckets.head(m, bucket)
-        m[heads + i] = _reach(m, w, head, time)
-        if m[heads + i] == 0:
-            return 0
-        m[events + i] = m[heads + i]
-    while True:
+    events, bars, goes = header.tried(m), 0, True
+    while goes:
         has_it, first, stream = False, header.now(m), entries.stream(m, m[events])
         oldest = position
         for i in range(size):
@@ -228,24 +212,12 @@ def gather(
         begins = header.now(m) <= reach_after(first, t[LIMIT]) and oldest > partitions.dropped(m, p)
         if has_it and (waits.node(m, w) != 0 or begins):
             into = header.gathered(m) + min(header.decided(m), header.most_decisions(m)) * GATHERED_SIZE
-            if _judge_events(t, m, f, numbers, codes, w, c, into) == TRUE:
+            if _judge_events(machine, w, c, into) == TRUE:
                 bars = max(bars, 1 if stream == SEVERAL else 2)
                 if candidates.place(t, c) != 0 and not _is_barred(t, m, w, size):
-                    if header.decided(m) < header.most_decisions(m):
-                        at = header.decisions(m) + header.decided(m) * decisions.SIZE
-                        decisions.set_wait(m, at, w)
-                        decisions.set_what(m, at, c)
-                        decisions.set_row(m, at, into)
-                    header.set_decided(m, header.decided(m) + 1)
-        i = 0
-        while i < size:
-            m[events + i] = _next_event(m, w, m[events + i], time)
-            if m[events + i] != 0:
-                break
-            m[events + i] = m[heads + i]
-            i += 1
-        if i == size:
-            return bars
+                    note(m, w, c, into)
+        goes = _go_on(m, w, size, time)
+    return bars
 
 
 @part

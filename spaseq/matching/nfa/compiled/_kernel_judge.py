@@ -12,9 +12,8 @@ from spaseq.matching.filters._kernel_values import (
     PARTITION_COLUMNS,
     TRUE,
     UNKNOWN,
-    Codes,
-    Floats,
     Ints,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_layout import value
 from spaseq.matching.nfa.records import candidates, header, questions, units, waits
@@ -38,11 +37,29 @@ def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
     return key == 0 or _is_of_key(t, m, b, g, r, key)
 
 
+@inlined
+def at_entries(machine: RunMachine) -> RunMachine:
+    """Return a machine that reads entries of the memory in place of rows of the batch."""
+    return with_batch(machine, machine.m)
+
+
+@inlined
+def with_batch(machine: RunMachine, b: Ints) -> RunMachine:
+    """Return a machine with another batch."""
+    return RunMachine(machine.t, machine.m, machine.f, b, machine.n, machine.c)
+
+
+@inlined
+def meets(machine: RunMachine, code: int, code_end: int, w: int, r: int) -> int:
+    """Return whether the conditions of a program hold for a run and a row."""
+    m = machine.m
+    return holds(machine, header.kinds(m), code, code_end, w, waits.sums(m, w), r)
+
+
 @part
-def judge_row(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, w: int, unit: int, r: int
-) -> int:
+def judge_row(machine: RunMachine, w: int, unit: int, r: int) -> int:
     """Return whether a row joins with a run and the conditions hold."""
+    t, m, b = machine.t, machine.m, machine.b
     unknown = False
     for i in range(units.binds(t, unit), units.binds_end(t, unit), 2):
         known = waits.slot(m, w, t[i])
@@ -54,27 +71,26 @@ def judge_row(
                 unknown = True
     start, end = units.code(t, unit), units.code_end(t, unit)
     if start < end:
-        verdict = holds(t, start, end, m, header.kinds(m), f, w, waits.sums(m, w), b, r, numbers, codes)
+        verdict = meets(machine, start, end, w, r)
         if verdict != TRUE:
             return verdict
     return UNKNOWN if unknown else TRUE
 
 
 @part
-def judge(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, share: int, key: int, w: int, c: int
-) -> tuple[int, int]:
+def judge(machine: RunMachine, share: int, key: int, w: int, c: int) -> tuple[int, int]:
     """Return whether the event is relevant for a candidate of a wait; and the only relevant row, or -1 if
     several.
 
     ``share``: the rows of the candidate's GPM in the event.
     """
+    t, m, b = machine.t, machine.m, machine.b
     unit, g = candidates.unit(t, c), candidates.gpm(t, c)
     true, unknown, row = 0, 0, -1
     for r in range(batch.first(b, share), batch.end(b, share)):
         if not belongs(t, m, b, g, r, key):
             continue
-        verdict = judge_row(t, m, f, b, numbers, codes, w, unit, r)
+        verdict = judge_row(machine, w, unit, r)
         if verdict == TRUE:
             true += 1
             row = r
@@ -87,18 +103,21 @@ def judge(
         return TRUE, row
     if unknown == 0:
         return FALSE, -1
-    return _asked(t, m, w, c, row)
+    verdict = answer(m, w, candidates.number(t, c))
+    return verdict, row if verdict != UNKNOWN else -1
 
 
 @rare
-def _asked(t: Ints, m: Ints, w: int, c: int, row: int) -> tuple[int, int]:
-    """Return the answer of a question that the tables cannot decide; record the question if it has none."""
+def answer(m: Ints, w: int, number: int) -> int:
+    """Return the answer of a question about a run that the tables cannot decide; record the question if it
+    has none.
+    """
     asked = header.asked(m)
     header.set_asked(m, asked + 1)
     if asked < header.answered(m):
-        return m[header.answers(m) + asked], row
+        return int(m[header.answers(m) + asked])
     if asked < header.most_decisions(m):
         at = header.questions(m) + asked * questions.SIZE
         questions.set_wait(m, at, w)
-        questions.set_number(m, at, candidates.number(t, c))
-    return UNKNOWN, -1
+        questions.set_number(m, at, number)
+    return UNKNOWN

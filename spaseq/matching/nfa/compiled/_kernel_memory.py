@@ -21,9 +21,11 @@ from typing import Final
 from spaseq._jit import inlined, part
 from spaseq.matching.filters._kernel_values import (
     N_KEYS,
+    SLOTS,
+    Floats,
     Ints,
 )
-from spaseq.matching.nfa.records import buckets, header, nodes, partitions, waits
+from spaseq.matching.nfa.records import buckets, decisions, header, nodes, partitions, waits
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
 #: The multipliers of a bucket's hash, all applied at once: mixing one part after the other takes longer.
@@ -94,6 +96,15 @@ def new_wait(m: Ints) -> int:
         header.set_next_sums(m, header.next_sums(m) + header.sums_width(m))
     waits.set_node(m, w, 0)
     return int(w)
+
+
+@part
+def copy_slots(m: Ints, f: Floats, w: int, to: int) -> None:
+    """Copy the slots and floats of a wait to another."""
+    for j in range(SLOTS, header.width(m)):
+        m[to + j] = m[w + j]
+    for j in range(int(f[0])):
+        f[waits.sums(m, to) + j] = f[waits.sums(m, w) + j]
 
 
 @part
@@ -198,3 +209,18 @@ def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
     partitions.set_newest(new, to, partitions.newest(old, p))
     partitions.set_dropped(new, to, partitions.dropped(old, p))
     return to
+
+
+# --- decisions ------------------------------------------------------------------------------------
+
+
+@inlined
+def note(m: Ints, w: int, c: int, row: int) -> None:
+    """Record a decision; without room it is only counted."""
+    count = header.decided(m)
+    if count < header.most_decisions(m):
+        at = header.decisions(m) + count * decisions.SIZE
+        decisions.set_wait(m, at, w)
+        decisions.set_what(m, at, c)
+        decisions.set_row(m, at, row)
+    header.set_decided(m, count + 1)

@@ -27,9 +27,16 @@ from spaseq.matching.nfa.matches import RunMatches
 from spaseq.matching.nfa.memory import Capacity, RunMemory, memory, ranked
 from spaseq.matching.nfa.records import accepts, header, nodes, partitions, questions, waits
 from spaseq.matching.nfa.skip.compiled import _kernel as k
-from spaseq.matching.nfa.skip.compiled import _kernel_layout as lay
 from spaseq.matching.nfa.skip.ranked import RankedEvents, Ready
-from spaseq.matching.nfa.skip.records import families, preferences, results, roster
+from spaseq.matching.nfa.skip.records import (
+    LEVEL_SIZE,
+    MOST_OPTIONS,
+    SkipMachine,
+    families,
+    preferences,
+    results,
+    roster,
+)
 from spaseq.matching.nfa.skip.tables import Ordering, order_tables
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -54,11 +61,22 @@ class Families:
         self.newest = self._nothing_new()
         self.rows: Ints = np.zeros(roster.SIZE + _FAMILIES * families.SIZE, dtype=np.int64)
         levels = options[preferences.LEVELS_END] - options[preferences.LEVELS]
-        self.rows[roster.LEVELS] = levels // lay.LEVEL_SIZE
+        self.rows[roster.LEVELS] = levels // LEVEL_SIZE
         self.rows[roster.NEXT] = roster.SIZE
         self.rows[roster.END] = len(self.rows)
         self.rows[roster.TIME], self.rows[roster.DUE] = EARLIEST, LATEST
         self.seen = self._nothing_seen()
+        self._machine: SkipMachine | None = None
+
+    @property
+    def machine(self) -> SkipMachine:
+        """Its arrays, as the kernel takes them."""
+        machine, m = self._machine, self.runs.ints
+        if machine is None or machine.m is not m:
+            tables, pairs = self._compiled.tables, len(self.seen) // 2
+            arrays = tables, m, self._options, self.rows, self.newest, self.seen
+            self._machine = machine = SkipMachine(*arrays, pairs)
+        return machine
 
     @property
     def found(self) -> int:
@@ -77,6 +95,7 @@ class Families:
             self._budget.takes("families", 16 * len(a))
             self.rows = np.concatenate([a, np.zeros(len(a) - roster.SIZE, dtype=np.int64)])
             self.rows[roster.END] = len(self.rows)
+            self._machine = None
         decided = int(m[header.DECIDED]) + 1
         self._budget.partial(int(m[header.LIVE_WAITS]) + decided)
         waits = 2 * (int(m[header.LIVE_WAITS]) + decided * (self._most + 1) + 2)
@@ -95,7 +114,7 @@ class Families:
         k.sweep(
             tables, old.ints, old.floats, self.rows, newest, self.runs.ints, self.runs.floats, self.newest
         )
-        self.seen = self._nothing_seen()
+        self.seen, self._machine = self._nothing_seen(), None
 
     def _nothing_new(self) -> Ints:
         """Return the state in which no partition has a newest event of any GPM."""
@@ -196,11 +215,8 @@ class SkipMatcher:
 
     def _run(self, columns: Ints) -> int:
         """Process a batch as far as the kernel can."""
-        every, numbers = self.families, self._columns.numbers
-        return k.run(
-            self._tables, self._options, every.runs.ints, every.runs.floats, every.rows, every.seen,
-            every.newest, columns, numbers.numbers, numbers.codes,
-        )  # fmt: skip
+        every, ids = self.families, self._columns.numbers
+        return k.run(every.machine, every.runs.floats, columns, ids.numbers, ids.codes)
 
     def _go_on(self, columns: Ints, start: int, ended: int) -> Iterator[Block]:
         """Provide what the kernel stopped for, until the batch is done."""
@@ -332,8 +348,7 @@ class SkipMatcher:
         """Yield the matches that are due before a place on the window's axis, and a time; all if no event
         comes.
         """
-        every = self.families
-        k.finish(self._tables, self._options, every.runs.ints, every.rows, every.newest, at, time, closes)
+        k.finish(self.families.machine, at, time, closes)
         yield from self._found()
 
     # --- matches out --------------------------------------------------------------------------
@@ -411,7 +426,7 @@ class SkipMatcher:
             if asked >= 0:
                 m[m[header.ANSWERS] + i] = self._is_relevant(path, [(event, asked)], key)
                 continue
-            number, choice = divmod(-1 - asked, lay.MOST_OPTIONS)
+            number, choice = divmod(-1 - asked, MOST_OPTIONS)
             option = self._ordering.choices[self._targets[number]][choice]
             holds = self._replay.may_go_on if option.goes_on else self._replay.may_end
             m[m[header.ANSWERS] + i] = holds([*path, (event, number)], option.ends, key)

@@ -19,19 +19,28 @@ from spaseq.matching.filters.postfix import Instruction as Operation
 from spaseq.matching.interpreter.program import Gate
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.nfa.records import accepts, gates, places
-from spaseq.matching.nfa.skip.compiled import _kernel_layout as out
 from spaseq.matching.nfa.skip.preference import open_bounds
-from spaseq.matching.nfa.skip.records import preferences
+from spaseq.matching.nfa.skip.records import (
+    AS_SUM,
+    AS_TIME,
+    EXACTLY,
+    MOST_OPTIONS,
+    PAST_LAST,
+    TO_FIRST,
+    TO_LAST,
+    TO_NEXT,
+    preferences,
+)
 from spaseq.matching.nfa.tables.analysis import Analysis, NfaTables
 from spaseq.matching.nfa.tables.compiling import compile_tables
 from spaseq.matching.obstacles import Obstacle, subsequences
 from spaseq.terms.dictionary import Term
 
 _MODES: Final = {
-    SkipMode.PAST_LAST_EVENT: out.PAST_LAST,
-    SkipMode.TO_NEXT_EVENT: out.TO_NEXT,
-    SkipMode.TO_FIRST: out.TO_FIRST,
-    SkipMode.TO_LAST: out.TO_LAST,
+    SkipMode.PAST_LAST_EVENT: PAST_LAST,
+    SkipMode.TO_NEXT_EVENT: TO_NEXT,
+    SkipMode.TO_FIRST: TO_FIRST,
+    SkipMode.TO_LAST: TO_LAST,
 }
 
 #: Of completed iterations, only 0, 1 and more are distinguished.
@@ -93,7 +102,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """The tables of the runs kernel, and the order of its runs: see ``_kernel_layout``.
+    """The tables of the runs kernel, and the order of its runs: see ``records``.
 
     ``choices`` are the options of each place, in order of preference.
     """
@@ -165,8 +174,8 @@ def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: Member
     t = compiled.tables
     choices = tuple(_choices(compiled))
     most = max(map(len, choices))
-    if most > out.MOST_OPTIONS:
-        raise BeyondTables(f"there are at most {out.MOST_OPTIONS} ways on from an event", str(most))
+    if most > MOST_OPTIONS:
+        raise BeyondTables(f"there are at most {MOST_OPTIONS} ways on from an event", str(most))
     whose = _Whose(compiled, members)
     header = [0] * preferences.SIZE
     # A match is an option of each member's own.
@@ -205,7 +214,7 @@ def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: Member
             (sinces + analysis.absences.withins.index(end.within), limits + compiled.limits.index(end.limit))
             for end in ends[gate]
         ]
-        add(preferences.GATES, [*alike.rows(gate), *((since, out.AS_TIME) for since, _ in opened)])
+        add(preferences.GATES, [*alike.rows(gate), *((since, AS_TIME) for since, _ in opened)])
         add(preferences.BOUNDS, opened)
     first = len(header) + 2 * sum(map(len, ranges.values()))
     body: list[int] = []
@@ -280,7 +289,7 @@ class _Alike:
         begun = slots + len(analysis.slots)
         completed = begun + len(self._kleenes)
         aggregates = completed + len(self._kleenes)
-        rows = [(slots + analysis.slots[name], out.EXACTLY) for name in sorted(read & analysis.slots.keys())]
+        rows = [(slots + analysis.slots[name], EXACTLY) for name in sorted(read & analysis.slots.keys())]
         counted = self._counted(ahead)
         for kleene, number in self._kleenes.items():
             limit = counted.get(kleene, 0)
@@ -294,7 +303,7 @@ class _Alike:
         sums = 0
         for i, a in enumerate(analysis.accumulators):
             if a in folded:
-                rows.append((sums, out.AS_SUM) if a.kind == "SUM" else (aggregates + i, out.EXACTLY))
+                rows.append((sums, AS_SUM) if a.kind == "SUM" else (aggregates + i, EXACTLY))
             sums += 3 if a.kind == "SUM" else 0
         return rows
 

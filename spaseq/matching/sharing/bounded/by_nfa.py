@@ -53,11 +53,11 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa, SharedShedding):
         self.gathers(group)
 
     def value(self, live: Collection[int]) -> None:
-        self._sketch.queries.keep(live)
+        self._observed.model.queries.keep(live)
 
     def reach(self, limit: int) -> None:
         super().reach(limit)
-        self._features.tables[v.LIMIT] = limit
+        self._observed.features.tables[v.LIMIT] = limit
 
     def find(self, lot: Lot, runs: int) -> None:
         """Credit ``runs`` runs as matches; the lot has their members."""

@@ -23,9 +23,10 @@ from spaseq.matching.filters._kernel_values import (
     Codes,
     Floats,
     Ints,
+    RunMachine,
     pointer,
 )
-from spaseq.matching.nfa.compiled._kernel import find_keys
+from spaseq.matching.nfa.compiled._kernel import find_keys, write_path
 from spaseq.matching.nfa.compiled._kernel_layout import (
     ASK,
     DECISIONS_FULL,
@@ -56,10 +57,15 @@ from spaseq.matching.nfa.skip.compiled._kernel_families import (
     drop,
 )
 from spaseq.matching.nfa.skip.compiled._kernel_index import enter
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     COMPLETED,
+    SkipMachine,
+    families,
+    matches,
+    preferences,
+    results,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, matches, preferences, results, roster
 
 
 @part
@@ -76,34 +82,22 @@ def _has_room(o: Ints, m: Ints, a: Ints) -> bool:
 
 
 @kernel
-def run(
-    tables: Ints, options: Ints, ints: Ints, floats: Floats, alive: Ints, seen: Ints, newest: Ints,
-    batch: Ints, numbers: Floats, codes: Codes,
-) -> int:  # fmt: skip
-    """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped.
-
-    ``seen`` are pairs, a power of two of them: a hash set of the runs that an event has made in the list.
-    ``newest``: for each partition the serial number of the newest event of each GPM, if members have
-    different GPMs.
-    """
-    return _run(
-        pointer(tables), pointer(options), pointer(ints), pointer(floats), pointer(alive), pointer(seen),
-        len(seen) // 2, pointer(newest), pointer(batch), pointer(numbers), pointer(codes),
-    )  # fmt: skip
+def run(skip: SkipMachine, floats: Floats, batch: Ints, numbers: Floats, codes: Codes) -> int:
+    """Process a batch from event ``EVENT``, key ``EVENT_KEY`` on; return why it stopped."""
+    return _run(pointer(RunMachine(skip.t, skip.m, floats, batch, numbers, codes)), pointer(skip))
 
 
 @part
-def _run(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, n: Ints, b: Ints, numbers: Floats,
-    codes: Codes,
-) -> int:  # fmt: skip
+def _run(machine: RunMachine, skip: SkipMachine) -> int:
+    t, m, o, a = skip.t, skip.m, skip.o, skip.a
+    b = machine.b
     e = header.event(m)
     while e < batch.size(b):
         header.set_now(m, batch.axis(b, e))
-        expire(t, o, m, a, n, header.now(m), e, False)
+        expire(skip, header.now(m), e, False)
         if batch.time(b, e) > roster.time(a):
             roster.set_time(a, batch.time(b, e))
-            go_on(t, o, m, a, n, roster.time(a), e)
+            go_on(skip, roster.time(a), e)
         count = find_keys(t, m, b, e, True)
         if count < 0:
             return MORE_KEYS if count == -1 else UNRANKED
@@ -116,21 +110,21 @@ def _run(
                 return ROOM
             if count == 1 and t[N_KEYS] <= 1:
                 key = 0
-            decide(t, o, m, f, a, b, numbers, codes, e, key, p)
+            decide(machine, skip, e, key, p)
             if m[header.kinds(m) + WONDERS] > 0:
                 return ASK
             if header.decided(m) > header.most_decisions(m) or header.asked(m) > header.most_decisions(m):
                 return DECISIONS_FULL
             if header.asked(m) > header.answered(m):
                 return ASK
-            see_partition(t, o, m, n, b, e, key, p)
+            see_partition(skip, b, e, key, p)
             # If runs are found by keys, an event that no run takes changes nothing.
             if header.decided(m) > 0 or (preferences.is_indexed(o) == 0 and partitions.head(m, p) != 0):
                 if not _has_room(o, m, a):
                     header.set_answered(m, 0)
                     return ROOM
-                changed = apply(t, o, m, f, a, s, size, b, numbers, codes, e, key, p)
-                deliver_decided(t, o, m, a, n, p, changed, e, COMPLETED + k)
+                changed = apply(machine, skip, e, key, p)
+                deliver_decided(skip, p, changed, e, COMPLETED + k)
                 if preferences.bounded(o) != 0:
                     look_out(t, o, m, a, p)
             header.set_answered(m, 0)
@@ -141,22 +135,16 @@ def _run(
 
 
 @kernel
-def finish(
-    tables: Ints, options: Ints, ints: Ints, alive: Ints, newest: Ints, axis: int, time: int, closes: bool
-) -> None:
+def finish(skip: SkipMachine, axis: int, time: int, closes: bool) -> None:
     """End the families with windows that end before a place on the axis, and runs that no event can extend.
 
     ``closes``: no event will come, and all end.
     """
-    t: Ints = pointer(tables)
-    o: Ints = pointer(options)
-    m: Ints = pointer(ints)
-    a: Ints = pointer(alive)
-    n: Ints = pointer(newest)
-    expire(t, o, m, a, n, axis, 0, closes)
-    if time > roster.time(a):
-        roster.set_time(a, time)
-        go_on(t, o, m, a, n, time, 0)
+    s: SkipMachine = pointer(skip)
+    expire(s, axis, 0, closes)
+    if time > roster.time(s.a):
+        roster.set_time(s.a, time)
+        go_on(s, time, 0)
 
 
 @kernel
@@ -208,15 +196,7 @@ def unroll(ints: Ints, newest: Ints, paths: Ints) -> None:
     m: Ints = pointer(ints)
     at = 0
     for i in range(len(newest)):
-        node = newest[i]
-        at += 3 * nodes.depth(m, node)
-        j = at
-        while node != 0:
-            j -= 3
-            paths[j] = nodes.position(m, node)
-            paths[j + 1] = nodes.way(m, node)
-            paths[j + 2] = nodes.row(m, node)
-            node = nodes.previous(m, node)
+        at = write_path(m, newest[i], paths, at)
 
 
 @kernel

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.filters import batch
-from spaseq.matching.filters._kernel_values import BEYOND, MANY, SINGLE, START, Codes, Floats, Ints
-from spaseq.matching.nfa.compiled._kernel_apply import copy, follow
-from spaseq.matching.nfa.compiled._kernel_gaps import may
+from spaseq.matching.filters._kernel_values import BEYOND, MANY, SINGLE, START, Floats, Ints, RunMachine
+from spaseq.matching.nfa.compiled._kernel_apply import copy, follow, set_last
+from spaseq.matching.nfa.compiled._kernel_gaps import may_end, may_wait
 from spaseq.matching.nfa.compiled._kernel_memory import forget, mix
 from spaseq.matching.nfa.records import (
-    accepts,
     candidates,
     decisions,
     gates,
@@ -23,7 +22,7 @@ from spaseq.matching.nfa.skip.compiled._kernel_decide import follows, takes
 from spaseq.matching.nfa.skip.compiled._kernel_deliver import call_soon, is_past, pass_over
 from spaseq.matching.nfa.skip.compiled._kernel_families import append, drop, forget_best, new_family
 from spaseq.matching.nfa.skip.compiled._kernel_index import end_run, enter
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     ALIKE_SIZE,
     AS_SUM,
     AS_TIME,
@@ -31,8 +30,11 @@ from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     OPTION_SIZE,
     REFUSED,
     STEP_SIZE,
+    SkipMachine,
+    families,
+    preferences,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 # Runs with the same future: they agree in everything that is read of them later.
 
@@ -68,7 +70,7 @@ def _busy(m: Ints, a: Ints, w: int) -> int:
 
 
 @part
-def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w: int, members: int) -> int:
+def unknown(machine: RunMachine, skip: SkipMachine, w: int, members: int) -> int:
     """Return those of a run's members for which no earlier run in the list agrees with it.
 
     If there are such members, the run is added, as later runs may agree with it.
@@ -76,6 +78,7 @@ def unknown(t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, w
     A run of another family suffices if that family's match, if this run leads to one, skips this one's first
     event, and if no earlier family has a match that ends before that.
     """
+    t, o, m, f, a, s, size = machine.t, skip.o, machine.m, machine.f, skip.a, skip.s, skip.size
     gate = waits.gate(m, w)
     live = preferences.gates(o) + 2 * gates.number(t, gate)
     start, end = o[live], o[live + 1]
@@ -123,57 +126,48 @@ def _known(o: Ints, m: Ints, a: Ints, w: int, x: int) -> int:
 
 @part
 def _take(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
-    e: int, key: int, family: int, last: int, w: int, c: int, row: int, refused: int, members: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Let a run take the event for some members: append its options after ``last``.
+    machine: RunMachine,
+    skip: SkipMachine,
+    e: int,
+    key: int,
+    family: int,
+    last: int,
+    decision: int,
+    members: int,
+) -> tuple[int, int]:
+    """Let a run take the event for some members, as decided: append its options after ``last``.
 
     Returns the new last run, and the members for which one is a match.
     """
+    t, o, m, f, a, b = machine.t, skip.o, machine.m, machine.f, skip.a, machine.b
+    at = header.decisions(m) + decision * decisions.SIZE
+    w, c, row = decisions.wait(m, at), decisions.what(m, at), decisions.row(m, at)
     members &= o[preferences.steps(o) + STEP_SIZE * candidates.number(t, c)]
     if members == 0:
         return last, 0
-    time, stream = batch.time(b, e), batch.stream(b, e)
-    taken = copy(m, f, w, family, time, stream, members)
-    takes(t, m, f, b, numbers, codes, e, key, taken, c, row)
+    taken = copy(m, f, w, family)
+    set_last(m, taken, batch.time(b, e), batch.stream(b, e), members)
+    waits.set_first(m, taken, families.first(a, family))
+    takes(machine, e, key, taken, c, row)
     before = waits.node(m, w)
     if before != 0:
         hold(m, before)
-    node = follow(m, before, batch.start(b) + e, candidates.number(t, c), row)
-    waits.set_node(m, taken, node)
+    waits.set_node(m, taken, follow(m, before, batch.start(b) + e, candidates.number(t, c), row))
     options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
-    complete = 0
+    refused, complete = _refused_then(m, decision + 1), 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
-        at, is_gate = o[i], o[i + 1] != 0
         mine = members & o[i + 2] & ~complete
         if mine == 0 or (refused >> ((i - o[options]) // OPTION_SIZE)) & 1:
             continue
-        new = copy(m, f, taken, family, time, stream, mine)
-        actions, actions_end = (
-            (gates.actions(t, at), gates.actions_end(t, at))
-            if is_gate
-            else (accepts.actions(t, at), accepts.actions_end(t, at))
-        )
-        code, code_end = (
-            (gates.code(t, at), gates.code_end(t, at))
-            if is_gate
-            else (accepts.code(t, at), accepts.code_end(t, at))
-        )
-        if not may(
-            t, m, f, b, numbers, codes, new, actions, actions_end, code, code_end
-        ):  # fmt: skip
-            forget(m, new)
+        new = _chosen(machine, taken, o[i], o[i + 1] != 0)
+        if new == 0:
             continue
-        waits.set_gate(m, new, at)
-        waits.set_node(m, new, node)
-        hold(m, node)
-        waits.set_first(m, new, families.first(a, family))
-        waits.set_barred(m, new, 0)
-        if not is_gate:
+        waits.set_members(m, new, mine)
+        if o[i + 1] == 0:
             _is_match(m, f, a, family, new)
             complete |= mine
             continue
-        mine = unknown(t, o, m, f, a, s, size, new, mine)
+        mine = unknown(machine, skip, new, mine)
         if mine == 0:
             forget(m, new)
         else:
@@ -183,6 +177,21 @@ def _take(
                 enter(t, m, a, new)
     forget(m, taken)
     return last, complete
+
+
+@part
+def _chosen(machine: RunMachine, taken: int, to: int, is_gate: bool) -> int:
+    """Return a run that has chosen a gate or an accept; 0 if it may not."""
+    m = machine.m
+    new = copy(m, machine.f, taken, waits.partition(m, taken))
+    if not (may_wait(machine, new, to) if is_gate else may_end(machine, new, to)):
+        forget(m, new)
+        return 0
+    waits.set_gate(m, new, to)
+    waits.set_node(m, new, waits.node(m, taken))
+    hold(m, waits.node(m, taken))
+    waits.set_barred(m, new, 0)
+    return new
 
 
 @part
@@ -197,7 +206,7 @@ def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
         members &= ~one
         best = w
         if members != 0:
-            best = copy(m, f, w, family, waits.time(m, w), waits.stream(m, w), one)
+            best = copy(m, f, w, family)
             waits.set_gate(m, best, waits.gate(m, w))
             waits.set_node(m, best, waits.node(m, w))
             hold(m, waits.node(m, w))
@@ -218,12 +227,13 @@ def _refused_then(m: Ints, decision: int) -> int:
 
 @part
 def _extend(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    machine: RunMachine, skip: SkipMachine,
     e: int, key: int, family: int, decision: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Apply an event to the runs of a family, from a decision on; return the next one, and the members with a
     match.
     """
+    t, o, m, a, b = machine.t, skip.o, machine.m, skip.a, machine.b
     w = families.head(a, family)
     families.set_head(a, family, 0)
     families.set_running(a, family, 0)
@@ -244,10 +254,8 @@ def _extend(
             if what == decisions.BAR:
                 bars |= decisions.row(m, at)
             elif what != REFUSED and mine & ~complete != 0:
-                last, matched = _take(
-                    t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, w, what,
-                    decisions.row(m, at), _refused_then(m, decision), mine & ~complete,
-                )  # fmt: skip
+                taken = decision - 1
+                last, matched = _take(machine, skip, e, key, family, last, taken, mine & ~complete)
                 complete |= matched
         if bars != 0 and t[SINGLE] == 0:
             # With several streams, what excludes an event for one member does so for all members of the run.
@@ -257,7 +265,7 @@ def _extend(
             call_soon(a, family)
         mine &= ~(complete | bars)
         if mine != 0 and not over:
-            mine = unknown(t, o, m, f, a, s, size, w, mine)
+            mine = unknown(machine, skip, w, mine)
         if mine == 0 or over:
             end_run(m, w)
         else:
@@ -269,20 +277,21 @@ def _extend(
 
 @part
 def apply(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, s: Ints, size: int, b: Ints, numbers: Floats, codes: Codes,
+    machine: RunMachine, skip: SkipMachine,
     e: int, key: int, p: int,
 ) -> int:  # fmt: skip
     """Pass an event through the families of a partition, and begin a family if possible.
 
     Returns the members for which something may be decided.
     """
+    o, m, a, b = skip.o, machine.m, skip.a, machine.b
     decision, foremost, changed = 0, preferences.members(o), 0
     indexed = preferences.is_indexed(o) != 0
     family = roster.called(a) if indexed else partitions.head(m, p)
     while family != 0:
         families.set_foremost(a, family, foremost)
         before = families.running(a, family)
-        decision, complete = _extend(t, o, m, f, a, s, size, b, numbers, codes, e, key, family, decision)
+        decision, complete = _extend(machine, skip, e, key, family, decision)
         following = families.after(a, family) if indexed else families.next(a, family)
         changed |= complete | (before & ~families.running(a, family))
         foremost &= ~families.has(a, family)
@@ -305,10 +314,8 @@ def apply(
         decision += 1
         what = decisions.what(m, at)
         if what != REFUSED:
-            last, matched = _take(
-                t, o, m, f, a, s, size, b, numbers, codes, e, key, family, last, decisions.wait(m, at), what,
-                decisions.row(m, at), _refused_then(m, decision), wanted & ~complete,
-            )  # fmt: skip
+            taken = decision - 1
+            last, matched = _take(machine, skip, e, key, family, last, taken, wanted & ~complete)
             complete |= matched
     gone = wanted & ~(families.running(a, family) | families.has(a, family))
     if gone != 0:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from spaseq._jit import part
 from spaseq.matching.filters import batch
-from spaseq.matching.filters._kernel_machine import holds
 from spaseq.matching.filters._kernel_values import (
     SINGLE,
-    SLOTS,
     START,
     TRUE,
     UNKNOWN,
-    Codes,
-    Floats,
     Ints,
+    RunMachine,
 )
 from spaseq.matching.nfa.compiled._kernel_apply import begin_bounds, bind
-from spaseq.matching.nfa.compiled._kernel_decide import note
 from spaseq.matching.nfa.compiled._kernel_gaps import act, blur
-from spaseq.matching.nfa.compiled._kernel_judge import judge
+from spaseq.matching.nfa.compiled._kernel_judge import answer, judge, meets
 from spaseq.matching.nfa.compiled._kernel_layout import (
     share_of,
 )
+from spaseq.matching.nfa.compiled._kernel_memory import copy_slots, note
 from spaseq.matching.nfa.records import (
     accepts,
     candidates,
@@ -30,7 +27,6 @@ from spaseq.matching.nfa.records import (
     header,
     partitions,
     places,
-    questions,
     units,
     waits,
 )
@@ -38,14 +34,17 @@ from spaseq.matching.nfa.skip.compiled._kernel_deliver import (
     is_past,
 )
 from spaseq.matching.nfa.skip.compiled._kernel_index import call
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     MOST_OPTIONS,
     OPTION_SIZE,
     REFUSED,
     STEP_BARS,
     STEP_SIZE,
+    SkipMachine,
+    families,
+    preferences,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, preferences, roster
 
 
 @part
@@ -59,65 +58,43 @@ def follows(t: Ints, m: Ints, w: int, time: int, stream: int) -> bool:
 
 
 @part
-def takes(
-    t: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int, c: int,
-    row: int,
-) -> None:  # fmt: skip
+def takes(machine: RunMachine, e: int, key: int, w: int, c: int, row: int) -> None:
     """Add the event to a run, before the choice of its options."""
+    t, m, f, b = machine.t, machine.m, machine.f, machine.b
     bind(t, m, b, e, key, w, c, row)
-    act(t, m, f, numbers, codes, w, candidates.actions(t, c), candidates.actions_end(t, c))
+    act(machine, w, candidates.actions(t, c), candidates.actions_end(t, c))
     begin_bounds(t, m, w, batch.time(b, e))
     if row < 0 and units.counting(t, candidates.unit(t, c)) != 0:
         blur(t, m, f, w, units.counting(t, candidates.unit(t, c)))
 
 
 @part
-def _refused(
-    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
-    c: int, row: int,
-) -> int:  # fmt: skip
+def _refused(machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int, c: int, row: int) -> int:
     """Return the options, as bits, that are refused when a run takes the event, because a FILTER of WHERE
     fails.
 
     Each option is tried on a copy of the run, because the tables may be unable to decide.
     """
+    t, o, m = machine.t, skip.o, machine.m
     options = preferences.places(o) + 2 * ((candidates.place(t, c) - t[START]) // places.SIZE)
     trial, refused = header.trial(m), 0
     for i in range(o[options], o[options + 1], OPTION_SIZE):
         at, is_gate = o[i], o[i + 1] != 0
-        code, code_end = (
-            (gates.code(t, at), gates.code_end(t, at))
-            if is_gate
-            else (accepts.code(t, at), accepts.code_end(t, at))
-        )
+        code = gates.code(t, at) if is_gate else accepts.code(t, at)
+        code_end = gates.code_end(t, at) if is_gate else accepts.code_end(t, at)
         if code == code_end:
             continue
-        waits.set_time(m, trial, batch.time(b, e))
-        for j in range(SLOTS, header.width(m)):
-            m[trial + j] = m[w + j]
-        for j in range(int(f[0])):
-            f[waits.sums(m, trial) + j] = f[waits.sums(m, w) + j]
-        takes(t, m, f, b, numbers, codes, e, key, trial, c, row)
-        actions, actions_end = (
-            (gates.actions(t, at), gates.actions_end(t, at))
-            if is_gate
-            else (accepts.actions(t, at), accepts.actions_end(t, at))
-        )
-        if not act(t, m, f, numbers, codes, trial, actions, actions_end):
+        waits.set_time(m, trial, batch.time(machine.b, e))
+        copy_slots(m, machine.f, w, trial)
+        takes(machine, e, key, trial, c, row)
+        actions = gates.actions(t, at) if is_gate else accepts.actions(t, at)
+        actions_end = gates.actions_end(t, at) if is_gate else accepts.actions_end(t, at)
+        if not act(machine, trial, actions, actions_end):
             continue
-        verdict = holds(
-            t, code, code_end, m, header.kinds(m), f, trial, waits.sums(m, trial), b, 0, numbers, codes
-        )  # fmt: skip
+        verdict = meets(machine, code, code_end, trial, 0)
         number = (i - o[options]) // OPTION_SIZE
         if verdict == UNKNOWN:
-            asked = header.asked(m)
-            header.set_asked(m, asked + 1)
-            if asked < header.answered(m):
-                verdict = m[header.answers(m) + asked]
-            elif asked < header.most_decisions(m):
-                at = header.questions(m) + asked * questions.SIZE
-                questions.set_wait(m, at, w)
-                questions.set_number(m, at, -1 - (candidates.number(t, c) * MOST_OPTIONS + number))
+            verdict = answer(m, w, -1 - (candidates.number(t, c) * MOST_OPTIONS + number))
         if verdict != TRUE:
             refused |= 1 << number
     return refused
@@ -125,22 +102,22 @@ def _refused(
 
 @part
 def _note(
-    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int,
+    machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int,
     c: int, row: int,
 ) -> None:  # fmt: skip
     """Record that a run takes the event, and which options it does not have."""
+    o, m = skip.o, machine.m
     note(m, w, c, row)
     if preferences.asks(o) != 0:
-        refused = _refused(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+        refused = _refused(machine, skip, e, key, w, c, row)
         if refused != 0:
             note(m, w, REFUSED, refused)
 
 
 @part
-def _show(
-    t: Ints, o: Ints, m: Ints, f: Floats, b: Ints, numbers: Floats, codes: Codes, e: int, key: int, w: int
-) -> None:
+def _show(machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int) -> None:
     """Decide the effect of an event on a run: it takes the event, or must not skip it."""
+    t, o, m, b = machine.t, skip.o, machine.m, machine.b
     time, stream = batch.time(b, e), batch.stream(b, e)
     if not follows(t, m, w, time, stream) or is_past(t, o, m, w, time):
         return
@@ -155,10 +132,10 @@ def _show(
             continue
         if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
             return  # further decisions depend on the answer
-        verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+        verdict, row = judge(machine, share, key, w, c)
         if verdict == TRUE:
             if mine & o[step] != 0:
-                _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+                _note(machine, skip, e, key, w, c, row)
             bars |= mine & o[step + STEP_BARS]
     if bars != 0 and gates.operator(t, gate) != gates.STRICT:
         note(m, w, decisions.BAR, bars)
@@ -166,9 +143,10 @@ def _show(
 
 @part
 def decide(
-    t: Ints, o: Ints, m: Ints, f: Floats, a: Ints, b: Ints, numbers: Floats, codes: Codes, e: int, key: int,
+    machine: RunMachine, skip: SkipMachine, e: int, key: int,
     p: int,
 ) -> None:  # fmt: skip
+    t, o, m, a, b = machine.t, skip.o, machine.m, skip.a, machine.b
     header.set_decided(m, 0)
     header.set_asked(m, 0)
     header.set_serial(m, header.serial(m) + 1)
@@ -179,7 +157,7 @@ def decide(
     while family != 0:
         w = families.head(a, family)
         while w != 0:
-            _show(t, o, m, f, b, numbers, codes, e, key, w)
+            _show(machine, skip, e, key, w)
             w = waits.link(m, w)
         family = families.after(a, family) if indexed else families.next(a, family)
     w = header.waits(m)
@@ -192,6 +170,6 @@ def decide(
             if share != 0:
                 if preferences.asks(o) != 0 and header.asked(m) > header.answered(m):
                     return
-                verdict, row = judge(t, m, f, b, numbers, codes, share, key, w, c)
+                verdict, row = judge(machine, share, key, w, c)
                 if verdict == TRUE:
-                    _note(t, o, m, f, b, numbers, codes, e, key, w, c, row)
+                    _note(machine, skip, e, key, w, c, row)

@@ -16,7 +16,7 @@ from spaseq.matching.nfa.skip.compiled._kernel_families import (
     free_family,
 )
 from spaseq.matching.nfa.skip.compiled._kernel_index import end_run
-from spaseq.matching.nfa.skip.compiled._kernel_layout import (
+from spaseq.matching.nfa.skip.records import (
     BOUND_SIZE,
     LEVEL_SIZE,
     PAST_LAST,
@@ -24,15 +24,20 @@ from spaseq.matching.nfa.skip.compiled._kernel_layout import (
     STEP_TARGET,
     TO_FIRST,
     TO_NEXT,
+    SkipMachine,
+    families,
+    matches,
+    preferences,
+    roster,
 )
-from spaseq.matching.nfa.skip.records import families, matches, preferences, roster
 
 
 @part
-def see_partition(t: Ints, o: Ints, m: Ints, n: Ints, b: Ints, e: int, key: int, p: int) -> None:
+def see_partition(skip: SkipMachine, b: Ints, e: int, key: int, p: int) -> None:
     """Record an event as the newest of a partition, by GPM if members differ."""
+    t, m, n = skip.t, skip.m, skip.n
     partitions.set_newest(m, p, header.serial(m))
-    if preferences.own(o) == 0:
+    if preferences.own(skip.o) == 0:
         return
     at = newest_place(t, m, p)
     for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
@@ -50,8 +55,9 @@ def newest_place(t: Ints, m: Ints, p: int) -> int:
 
 
 @part
-def _newest(t: Ints, o: Ints, m: Ints, n: Ints, p: int, member: int) -> int:
+def _newest(skip: SkipMachine, p: int, member: int) -> int:
     """Return the serial number of a partition's newest event among those of a member, given as a bit."""
+    t, m, o, n = skip.t, skip.m, skip.o, skip.n
     if preferences.own(o) == 0:
         return int(partitions.newest(m, p))
     number = preferences.own(o)
@@ -66,19 +72,18 @@ def _newest(t: Ints, o: Ints, m: Ints, n: Ints, p: int, member: int) -> int:
 
 
 @part
-def _conclude(
-    t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, family: int, members: int, turn: int, rank: int
-) -> None:
+def _conclude(skip: SkipMachine, family: int, members: int, turn: int, rank: int) -> None:
     """Deliver the best run of a family as the match of these members, which no longer need the family.
 
     ``rank``: -1 if time decides.
     """
+    m, a = skip.m, skip.a
     w, kept, p = families.best(a, family), 0, families.partition(a, family)
     while w != 0:
         following = waits.link(m, w)
         if waits.members(m, w) & members != 0:
             by_time = rank < 0
-            matches.set_rank(m, w, _newest(t, o, m, n, p, waits.members(m, w)) if by_time else rank)
+            matches.set_rank(m, w, _newest(skip, p, waits.members(m, w)) if by_time else rank)
             matches.set_turn(m, w, turn)
             matches.set_partition(m, w, p)
             matches.set_position(m, w, families.position(a, family))
@@ -153,10 +158,9 @@ def pass_over(o: Ints, m: Ints, a: Ints, p: int, members: int, position: int) ->
 
 
 @part
-def deliver_decided(
-    t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, p: int, members: int, turn: int, rank: int
-) -> None:
+def deliver_decided(skip: SkipMachine, p: int, members: int, turn: int, rank: int) -> None:
     """Deliver the decided matches of members in a partition, in the order of first events."""
+    o, m, a = skip.o, skip.m, skip.a
     in_turn = preferences.mode(o) != TO_NEXT
     family = partitions.head(m, p)
     while family != 0 and members != 0:
@@ -172,13 +176,14 @@ def deliver_decided(
                     best = waits.link(m, best)
         following = families.next(a, family)
         if decided != 0:
-            _conclude(t, o, m, a, n, family, decided, turn, rank)
+            _conclude(skip, family, decided, turn, rank)
         family = following
 
 
 @part
-def expire(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, now: int, turn: int, closes: bool) -> None:
+def expire(skip: SkipMachine, now: int, turn: int, closes: bool) -> None:
     """End the families with windows that end before a place on the window's axis; all if it ``closes``."""
+    o, m, a = skip.o, skip.m, skip.a
     for level in range(roster.levels(a)):
         i = preferences.levels(o) + level * LEVEL_SIZE
         family = roster.level(a, 0, level)
@@ -188,7 +193,7 @@ def expire(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, now: int, turn: int, clo
             if mine != 0:
                 p = families.partition(a, family)
                 end_runs(m, a, family, mine)
-                deliver_decided(t, o, m, a, n, p, mine, turn, -1)
+                deliver_decided(skip, p, mine, turn, -1)
             family = roster.level(a, 0, level)
 
 
@@ -251,8 +256,9 @@ def call_soon(a: Ints, family: int) -> None:
 
 
 @part
-def go_on(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, time: int, turn: int) -> None:
+def go_on(skip: SkipMachine, time: int, turn: int) -> None:
     """Advance time: end runs that no event can extend, and deliver the matches decided by that."""
+    t, o, m, a = skip.t, skip.o, skip.m, skip.a
     family = roster.soon(a)
     roster.set_soon(a, 0)
     while family > families.END:
@@ -263,7 +269,7 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, time: int, turn: int) -> 
             free_family(a, family)
         else:
             _prune(t, o, m, a, family, time)
-            deliver_decided(t, o, m, a, n, p, preferences.members(o), turn, -1)
+            deliver_decided(skip, p, preferences.members(o), turn, -1)
         family = following
     if time <= roster.due(a):
         return
@@ -276,7 +282,7 @@ def go_on(t: Ints, o: Ints, m: Ints, a: Ints, n: Ints, time: int, turn: int) -> 
             while x != 0:
                 _prune(t, o, m, a, x, time)
                 x = families.next(a, x)
-            deliver_decided(t, o, m, a, n, p, preferences.members(o), turn, -1)
+            deliver_decided(skip, p, preferences.members(o), turn, -1)
             look_out(t, o, m, a, p)
         following = families.later(a, earlier) if earlier != 0 else roster.oldest(a)
         family = families.later(a, family) if following == family else following

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from spaseq._jit import kernel
-from spaseq.matching.filters._kernel_machine import holds
-from spaseq.matching.filters._kernel_values import CALC, SHORT, Codes, Floats, Ints, pointer
+from spaseq.matching.filters._kernel_values import CALC, SHORT, Floats, Ints, RunMachine, pointer
+from spaseq.matching.nfa.compiled._kernel_judge import meets
 from spaseq.matching.nfa.records import gates, header, waits
 from spaseq.matching.nfa.skip.compiled._kernel_families import drop
 from spaseq.matching.nfa.skip.records import families, roster
@@ -22,21 +22,15 @@ L_SIZE: Final = 5
 
 
 @kernel
-def listed(
-    tables: Ints, ints: Ints, floats: Floats, alive: Ints, numbers_: Floats, codes_: Codes, values_: Ints,
-    rows: Ints, gates_: Ints, xs: Floats,
-) -> int:  # fmt: skip
+def listed(machine: RunMachine, alive: Ints, values_: Ints, rows: Ints, gates_: Ints, xs: Floats) -> int:
     """List all families, oldest first, and their runs; return the number of families.
 
     As many rows are filled as fit. ``gates_`` and ``xs``: for each run the gate before which it waits, and
     the value of a program, NaN if it has none; ``values_``: by gate, where this program begins and ends.
     """
-    t: Ints = pointer(tables)
-    m: Ints = pointer(ints)
-    f: Floats = pointer(floats)
+    x: RunMachine = pointer(machine)
+    t, m, f = x.t, x.m, x.f
     a: Ints = pointer(alive)
-    numbers: Floats = pointer(numbers_)
-    codes: Codes = pointer(codes_)
     count, room, run, most = 0, len(rows) // L_SIZE, 0, len(gates_)
     family = roster.oldest(a)
     while family != 0:
@@ -50,10 +44,7 @@ def listed(
                     gates_[run] = gate
                     xs[run] = float("nan")
                     if values_[2 * gate] >= 0:
-                        holds(
-                            t, values_[2 * gate], values_[2 * gate + 1], m, header.kinds(m), f, w,
-                            waits.sums(m, w), m, 0, numbers, codes,
-                        )  # fmt: skip
+                        meets(x, values_[2 * gate], values_[2 * gate + 1], w, 0)
                         if SHORT <= m[header.kinds(m)] <= CALC:
                             xs[run] = f[1]
                 run += 1
