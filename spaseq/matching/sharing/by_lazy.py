@@ -23,6 +23,7 @@ from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import LazyTables, compile_all
 from spaseq.matching.model import StreamWindow
+from spaseq.matching.sharing._kernel_given import FoundRows
 from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.sharing.member import GroupPart, Member
@@ -101,11 +102,9 @@ class LazyGroup(PrefixGroup):
         if self._keys:
             events, keys = found[:, outcome.EVENT], self._partitions(found)
             found = found[np.lexsort((ranks(events, keys, self._dictionary), events))]
-        begins, ends = found[:, outcome.BEGIN].copy(), found[:, outcome.END].copy()
+        rows = FoundRows(choices, found[:, outcome.BEGIN].copy(), found[:, outcome.END].copy())
         lot = self._lot(found, choices, start)
-        for i, numbers, block in self._giving.blocks(
-            history, lot, begins, ends, choices, self._partitions(found)
-        ):
+        for i, numbers, block in self._giving.blocks(history, lot, rows, self._partitions(found)):
             part = self._own[i]
             if block is None or found[numbers, outcome.UNSURE].any():
                 part.follow(history)

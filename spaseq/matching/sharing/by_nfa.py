@@ -20,6 +20,7 @@ from spaseq.matching.nfa.matcher import NfaMatcher
 from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches, unrolled
 from spaseq.matching.nfa.records import gates, header, places
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
+from spaseq.matching.sharing._kernel_given import FoundRows
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
@@ -90,9 +91,8 @@ class NfaGroup(PrefixGroup):
         history = self._kernel.history
         begins = np.concatenate([[0], np.cumsum(runs.depths)])
         lot = self._lot(runs, begins)
-        for i, numbers, block in self._giving.blocks(
-            history, lot, begins[:-1], begins[1:], runs.steps, runs.keys
-        ):
+        rows = FoundRows(runs.steps, begins[:-1], begins[1:])
+        for i, numbers, block in self._giving.blocks(history, lot, rows, runs.keys):
             part = self._own[i]
             if block is None:
                 part.follow(history)
