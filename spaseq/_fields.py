@@ -207,7 +207,7 @@ def plain(column: Ints) -> Ints:
     return column if is_plain else np.array(column, dtype=_KIND)
 
 
-def address(array: Ints) -> int:
+def address(array: npt.NDArray[Any]) -> int:
     """Return the memory address of an array."""
     begin: int = array.__array_interface__["data"][0]
     return begin

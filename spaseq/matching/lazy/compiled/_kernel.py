@@ -27,7 +27,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     ROOM,
     T_PLANS,
     T_PLANS_END,
-    Machine,
+    LazyMachine,
     chain_of,
     item_at,
     item_count,
@@ -41,7 +41,7 @@ from spaseq.matching.lazy.records import counter, element, frame, ordering, pass
 
 
 @part
-def _lacks_some(m: Machine) -> bool:
+def _lacks_some(m: LazyMachine) -> bool:
     """Return whether some item of a plan, other than the one that starts the search, has no event."""
     t, c = m.tables, m.counters
     for i in range(item_count(m)):
@@ -58,7 +58,7 @@ def _lacks_some(m: Machine) -> bool:
 
 
 @part
-def _begin(m: Machine, p: Ints | None) -> None:
+def _begin(m: LazyMachine, p: Ints | None) -> None:
     """Begin a search with a row as the last event."""
     t, c = m.tables, m.counters
     if _lacks_some(m):
@@ -75,20 +75,22 @@ def _begin(m: Machine, p: Ints | None) -> None:
     is_kleene = element.kleene(t, item) != 0
     c[counter.TRIGGER] = i if is_kleene else NOTHING
     record = frame.BEGIN + frame.SIZE
-    if not bind(m, record, element.binds(t, item), element.binds_end(t, item), row, not is_kleene):
+    if not bind(
+        t, m.frames, m.rows, record, element.binds(t, item), element.binds_end(t, item), row, not is_kleene
+    ):
         return
     if is_kleene:
         open_frame(m, 1, 0)
         return
     frame.set_item(m.frames, frame.BEGIN, i)
     frame.set_row(m.frames, frame.BEGIN, c[counter.ROW])
-    put(m, i, row, True)
+    put(m.frames, m.rows, i, row, True)
     if completed(m, frame.BEGIN, 0, i, 1 << i):
         open_frame(m, 1, 1 << i)
 
 
 @part
-def _begin_frames(m: Machine, is_unsure: int) -> None:
+def _begin_frames(m: LazyMachine, is_unsure: int) -> None:
     """Make the first frame, which takes no item."""
     frame.set_phase(m.frames, frame.BEGIN, frame.OVER)
     frame.set_item(m.frames, frame.BEGIN, NOTHING)
@@ -97,7 +99,7 @@ def _begin_frames(m: Machine, is_unsure: int) -> None:
 
 
 @part
-def _chain(m: Machine, p: Ints | None) -> None:
+def _chain(m: LazyMachine, p: Ints | None) -> None:
     """Extend a waiting partial match, or begin one, with a row as the next item of a chain."""
     c = m.counters
     chain = chain_of(m)
@@ -122,7 +124,7 @@ def _chain(m: Machine, p: Ints | None) -> None:
 
 
 @part
-def _next_row(m: Machine, item: int) -> bool:
+def _next_row(m: LazyMachine, item: int) -> bool:
     """Advance to the next row of the event for an item; return False if there is none."""
     c = m.counters
     g = element.gpm(m.tables, item)
@@ -131,7 +133,7 @@ def _next_row(m: Machine, item: int) -> bool:
 
 
 @part
-def _next_of_tree(m: Machine) -> bool:
+def _next_of_tree(m: LazyMachine) -> bool:
     """Advance to the next row of the event that may be the last of a match; return False if there is none."""
     c = m.counters
     count = item_count(m)
@@ -145,7 +147,7 @@ def _next_of_tree(m: Machine) -> bool:
 
 
 @part
-def _next_of_chain(m: Machine, axis: int, p: Ints | None) -> bool:
+def _next_of_chain(m: LazyMachine, axis: int, p: Ints | None) -> bool:
     """Advance to the next partial match that the event may extend, longest first; return False at the end.
 
     Partial matches made by an event are longer than the one it extends, so the event is shown to none of
@@ -180,7 +182,7 @@ def _next_of_chain(m: Machine, axis: int, p: Ints | None) -> bool:
 
 
 @part
-def _next_plan(m: Machine, least: int) -> int:
+def _next_plan(m: LazyMachine, least: int) -> int:
     """Return the first plan, from one on, that the current event may continue; the end of all if there is
     none.
     """
@@ -198,7 +200,7 @@ def _next_plan(m: Machine, least: int) -> int:
 
 
 @part
-def _next_trigger(m: Machine, axis: int, p: Ints | None) -> bool:
+def _next_trigger(m: LazyMachine, axis: int, p: Ints | None) -> bool:
     """Advance to the next step that an event may take; return False if there is none."""
     c = m.counters
     while c[counter.PLAN] < m.tables[T_PLANS_END]:
@@ -213,7 +215,7 @@ def _next_trigger(m: Machine, axis: int, p: Ints | None) -> bool:
 
 
 @part
-def _look(m: Machine, e: int, axis: int, p: Ints | None) -> int:
+def _look(m: LazyMachine, e: int, axis: int, p: Ints | None) -> int:
     """Do all steps of an event, from where the last call stopped."""
     while True:
         if m.counters[counter.DEPTH] >= 0:
@@ -230,7 +232,7 @@ def _look(m: Machine, e: int, axis: int, p: Ints | None) -> int:
 
 
 @part
-def _run(m: Machine, p: Ints | None) -> int:
+def _run(m: LazyMachine, p: Ints | None) -> int:
     """See ``run``."""
     c = m.counters
     while c[counter.EVENT] < batch.size(m.batch):
@@ -261,7 +263,7 @@ def _run(m: Machine, p: Ints | None) -> int:
 
 
 @part
-def _start(m: Machine, position: int) -> None:
+def _start(m: LazyMachine, position: int) -> None:
     """Begin with an event."""
     c = m.counters
     c[counter.AT] = position
@@ -271,7 +273,7 @@ def _start(m: Machine, position: int) -> None:
 
 
 @part
-def _repeat(m: Machine, p: Ints | None) -> int:
+def _repeat(m: LazyMachine, p: Ints | None) -> int:
     """See ``run``, if ``REPEATING``."""
     t, c = m.tables, m.counters
     c[counter.FIRST_GPM], c[counter.LAST_GPM] = 0, t[N_GPMS]

@@ -19,6 +19,7 @@ from spaseq.matching.filters._kernel_values import (
     SLOTS,
     TRUE,
     UNKNOWN,
+    Ints,
 )
 from spaseq.matching.lazy.compiled._kernel_buffers import (
     beyond,
@@ -28,7 +29,7 @@ from spaseq.matching.lazy.compiled._kernel_buffers import (
     place,
     set_bounds,
 )
-from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING, Machine, sums_of
+from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING, LazyMachine, sums_of
 from spaseq.matching.lazy.records import (
     absence,
     binding,
@@ -44,7 +45,7 @@ from spaseq.matching.lazy.records import (
 
 
 @part
-def copy(m: Machine, to: int, source: int, sums: int, from_sums: int) -> None:
+def copy(m: LazyMachine, to: int, source: int, sums: int, from_sums: int) -> None:
     """Copy the bindings of a partial match."""
     for i in range(m.width - frame.SIZE):
         m.frames[to + i] = m.frames[source + i]
@@ -53,7 +54,7 @@ def copy(m: Machine, to: int, source: int, sums: int, from_sums: int) -> None:
 
 
 @part
-def clear(m: Machine) -> None:
+def clear(m: LazyMachine) -> None:
     """Clear the bindings of the first frame."""
     t, sums = m.tables, sums_of(m, 0)
     size = m.width - frame.SIZE
@@ -67,27 +68,28 @@ def clear(m: Machine) -> None:
 
 
 @part
-def bind(m: Machine, record: int, begin: int, end: int, at: int, own_too: bool) -> bool:
+def bind(
+    t: Ints, frames: Ints, rows: Ints, record: int, begin: int, end: int, at: int, own_too: bool
+) -> bool:
     """Bind the values of a row; return False if it disagrees. ``own_too``: also the iteration's own
     variables.
     """
-    t = m.tables
     for i in range(begin, end, binding.SIZE):
         slot = record + binding.slot(t, i)
-        value = stored.value(m.rows, at, binding.place(t, i))
+        value = stored.value(rows, at, binding.place(t, i))
         if binding.is_own(t, i):
             if own_too:
-                m.frames[slot] = MANY if stored.is_one_of_several(m.rows, at) else value
+                frames[slot] = MANY if stored.is_one_of_several(rows, at) else value
         elif value != 0:
-            if m.frames[slot] == 0:
-                m.frames[slot] = value
-            elif m.frames[slot] != value:
+            if frames[slot] == 0:
+                frames[slot] = value
+            elif frames[slot] != value:
                 return False
     return True
 
 
 @part
-def end_iteration(m: Machine, record: int, sums: int, kleene: int, last: bool) -> None:
+def end_iteration(m: LazyMachine, record: int, sums: int, kleene: int, last: bool) -> None:
     """Complete an iteration: aggregates take its values."""
     t = m.tables
     w = record - SLOTS
@@ -101,7 +103,7 @@ def end_iteration(m: Machine, record: int, sums: int, kleene: int, last: bool) -
 
 
 @inlined
-def _holds(m: Machine, code: int, end: int, record: int, sums: int) -> int:
+def _holds(m: LazyMachine, code: int, end: int, record: int, sums: int) -> int:
     """Return the verdict of a program on the bindings of a record."""
     return holds(
         m.tables, code, end, m.frames, 0, m.sums, record - SLOTS, sums, m.frames, 0, m.numbers, m.codes
@@ -109,7 +111,7 @@ def _holds(m: Machine, code: int, end: int, record: int, sums: int) -> int:
 
 
 @part
-def meets(m: Machine, record: int, sums: int, begin: int, end: int, bound: int) -> int:
+def meets(m: LazyMachine, record: int, sums: int, begin: int, end: int, bound: int) -> int:
     """Return whether the conditions hold for which all items are there."""
     t = m.tables
     verdict = TRUE
@@ -131,23 +133,23 @@ def item_place(i: int) -> int:
 
 
 @inlined
-def _put(m: Machine, at: int, row: int) -> None:
-    moment.set_position(m.frames, at, stored.position(m.rows, row))
-    moment.set_time(m.frames, at, stored.time(m.rows, row))
-    moment.set_stream(m.frames, at, stored.stream(m.rows, row))
+def _put(frames: Ints, rows: Ints, at: int, row: int) -> None:
+    moment.set_position(frames, at, stored.position(rows, row))
+    moment.set_time(frames, at, stored.time(rows, row))
+    moment.set_stream(frames, at, stored.stream(rows, row))
 
 
 @part
-def put(m: Machine, i: int, row: int, first: bool) -> None:
+def put(frames: Ints, rows: Ints, i: int, row: int, first: bool) -> None:
     """Set a row's event as the last one of an item, and perhaps as the first one."""
     at = item_place(i)
-    _put(m, at + moment.LAST, row)
+    _put(frames, rows, at + moment.LAST, row)
     if first:
-        _put(m, at + moment.FIRST, row)
+        _put(frames, rows, at + moment.FIRST, row)
 
 
 @part
-def apart(m: Machine, items: int, end: int, time: int, stream: int) -> bool:
+def apart(frames: Ints, items: int, end: int, time: int, stream: int) -> bool:
     """Return whether an event, which is before or after these items by position, also precedes or follows
     them.
 
@@ -157,7 +159,7 @@ def apart(m: Machine, items: int, end: int, time: int, stream: int) -> bool:
     while items:
         if items & 1:
             at = item_place(i) + end
-            if moment.time(m.frames, at) == time and moment.stream(m.frames, at) != stream:
+            if moment.time(frames, at) == time and moment.stream(frames, at) != stream:
                 return False
         items >>= 1
         i += 1
@@ -165,31 +167,31 @@ def apart(m: Machine, items: int, end: int, time: int, stream: int) -> bool:
 
 
 @part
-def latest(m: Machine, items: int, low: int) -> int:
+def latest(frames: Ints, items: int, low: int) -> int:
     """Return the position of the last of these items, or ``low``."""
     i = 0
     while items:
         if items & 1:
-            low = max(low, moment.position(m.frames, item_place(i) + moment.LAST))
+            low = max(low, moment.position(frames, item_place(i) + moment.LAST))
         items >>= 1
         i += 1
     return low
 
 
 @part
-def earliest(m: Machine, items: int, high: int) -> int:
+def earliest(frames: Ints, items: int, high: int) -> int:
     """Return the position of the first of these items, or ``high``."""
     i = 0
     while items:
         if items & 1:
-            high = min(high, moment.position(m.frames, item_place(i) + moment.FIRST))
+            high = min(high, moment.position(frames, item_place(i) + moment.FIRST))
         items >>= 1
         i += 1
     return high
 
 
 @part
-def absent(m: Machine, i: int, bound: int, record: int, sums: int) -> int:
+def absent(m: LazyMachine, i: int, bound: int, record: int, sums: int) -> int:
     """Return whether forbidden events are absent, as far as this can be decided once item ``i`` is complete.
 
     The next frame is room for a record.
@@ -204,10 +206,10 @@ def absent(m: Machine, i: int, bound: int, record: int, sums: int) -> int:
             continue
         g = absence.gpm(t, h)
         after, before = absence.after(t, h), absence.before(t, h)
-        high = earliest(m, before, LATEST)
-        number = first_after(m, g, latest(m, after, -1) + 1)
-        end = first_after(m, g, high)
-        column = bounded_column(m, absence.ranges(t, h), absence.ranges_end(t, h), bound)
+        high = earliest(m.frames, before, LATEST)
+        number = first_after(t, m.rings, m.rows, g, latest(m.frames, after, -1) + 1)
+        end = first_after(t, m.rings, m.rows, g, high)
+        column = bounded_column(t, absence.ranges(t, h), absence.ranges_end(t, h), bound)
         doubles = 0
         if column != NOTHING:
             doubles = column_of(t, m.rings, g, column)
@@ -220,8 +222,8 @@ def absent(m: Machine, i: int, bound: int, record: int, sums: int) -> int:
                 continue
             if not m.counters[counter.SINGLE]:
                 time, stream = stored.time(m.rows, at), stored.stream(m.rows, at)
-                if not apart(m, after, moment.LAST, time, stream) or not apart(
-                    m, before, moment.FIRST, time, stream
+                if not apart(m.frames, after, moment.LAST, time, stream) or not apart(
+                    m.frames, before, moment.FIRST, time, stream
                 ):
                     continue
             m.counters[counter.TESTED] += 1
@@ -230,7 +232,7 @@ def absent(m: Machine, i: int, bound: int, record: int, sums: int) -> int:
             for j in range(absence.binds(t, h), absence.binds_end(t, h), binding.SIZE):
                 if binding.is_own(t, j):
                     m.frames[spare + binding.slot(t, j)] = stored.value(m.rows, at, binding.place(t, j))
-            if not bind(m, spare, absence.binds(t, h), absence.binds_end(t, h), at, False):
+            if not bind(t, m.frames, m.rows, spare, absence.binds(t, h), absence.binds_end(t, h), at, False):
                 continue
             found = _holds(m, absence.code(t, h), absence.code_end(t, h), spare, spare_sums)
             if found <= FALSE:

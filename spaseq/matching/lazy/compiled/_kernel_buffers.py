@@ -8,7 +8,7 @@ from spaseq._jit import inlined, part
 from spaseq._kernel_events import reach_before
 from spaseq.matching.filters import batch
 from spaseq.matching.filters._kernel_values import DOUBLE, N_GPMS, SHORT, Codes, Ints
-from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED, T_VALUES, Machine
+from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED, T_VALUES, LazyMachine
 from spaseq.matching.lazy.records import (
     counter,
     element,
@@ -59,7 +59,7 @@ def is_number(identifier: int, codes: Codes) -> bool:
 
 
 @part
-def enter_doubles(m: Machine, g: int, number: int, at: int) -> None:
+def enter_doubles(m: LazyMachine, g: int, number: int, at: int) -> None:
     """Enter a row, which is at ``at``, in the columns of doubles."""
     t = m.tables
     buffer = t[T_BUFFERS] + g * kept.SIZE
@@ -72,18 +72,18 @@ def enter_doubles(m: Machine, g: int, number: int, at: int) -> None:
 
 
 @part
-def bounded_column(m: Machine, begin: int, end: int, bound: int) -> int:
+def bounded_column(t: Ints, begin: int, end: int, bound: int) -> int:
     """Return the column of doubles for which ranges give bounds, given the items there; NOTHING if there is
     none.
     """
     for q in range(begin, end, interval.SIZE):
-        if not interval.needs(m.tables, q) & ~bound:
-            return int(interval.column(m.tables, q))
+        if not interval.needs(t, q) & ~bound:
+            return int(interval.column(t, q))
     return NOTHING
 
 
 @part
-def set_bounds(m: Machine, begin: int, end: int, bound: int, column: int, record: int, to: int) -> None:
+def set_bounds(m: LazyMachine, begin: int, end: int, bound: int, column: int, record: int, to: int) -> None:
     """Write the bounds of a column of doubles at ``sums[to]``. ``record``: the bindings so far."""
     t = m.tables
     low, high = -_FAR, _FAR
@@ -126,7 +126,7 @@ def place(t: Ints, r: Ints, g: int, number: int) -> int:
 
 
 @inlined
-def row_at(m: Machine, item: int, number: int) -> int:
+def row_at(m: LazyMachine, item: int, number: int) -> int:
     """Return the place of a row that an item takes."""
     return place(m.tables, m.rings, element.gpm(m.tables, item), number)
 
@@ -138,12 +138,12 @@ def promise(t: Ints, r: Ints, g: int, number: int) -> int:
 
 
 @part
-def first_after(m: Machine, g: int, position: int) -> int:
+def first_after(t: Ints, r: Ints, rows: Ints, g: int, position: int) -> int:
     """Return the number of the first row of a buffer that is not before a position."""
-    low, high = ring.head(m.rings, g), ring.tail(m.rings, g)
+    low, high = ring.head(r, g), ring.tail(r, g)
     while low < high:
         middle = (low + high) >> 1
-        if stored.position(m.rows, place(m.tables, m.rings, g, middle)) < position:
+        if stored.position(rows, place(t, r, g, middle)) < position:
             low = middle + 1
         else:
             high = middle
@@ -203,7 +203,7 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
 
 
 @part
-def append(m: Machine, e: int, p: Ints | None) -> bool:
+def append(m: LazyMachine, e: int, p: Ints | None) -> bool:
     """Append the rows of an event to the buffers; return whether there are some. Expired rows have been
     removed.
     """
@@ -239,13 +239,13 @@ def append(m: Machine, e: int, p: Ints | None) -> bool:
                 m.rows[value] = m.batch[batch.column(m.batch, t[column]) + row]
                 value += 1
             ring.set_tail(m.rings, g, number + 1)
-            enter(t, c, m.rings, m.rows, m.index, m.frames, g, number)
+            enter(t, c, m.rings, m.rows, m.postings, m.frames, g, number)
             enter_doubles(m, g, number, at)
     return some
 
 
 @part
-def expire(m: Machine, axis: int) -> None:
+def expire(m: LazyMachine, axis: int) -> None:
     """Remove rows that are not in a window with an event at a place on the axis."""
     t, c = m.tables, m.counters
     if c[counter.EXPIRED] == axis:
@@ -265,13 +265,13 @@ def expire(m: Machine, axis: int) -> None:
                 break
             for i in range(indexes):
                 entry = m.rows[at + stored.VALUES + t[T_VALUES] + 2 * i + 1]
-                posting.set_count(m.index, entry, posting.count(m.index, entry) - 1)
+                posting.set_count(m.postings, entry, posting.count(m.postings, entry) - 1)
             head += 1
         ring.set_head(m.rings, g, head)
 
 
 @part
-def lacks_room(m: Machine, e: int) -> bool:
+def lacks_room(m: LazyMachine, e: int) -> bool:
     """Return whether a buffer is too small for what it holds and the rows of an event."""
     for share in range(batch.shares(m.batch, e), batch.shares(m.batch, e + 1), batch.SHARE):
         g, new = batch.gpm(m.batch, share), batch.end(m.batch, share) - batch.first(m.batch, share)
@@ -281,7 +281,7 @@ def lacks_room(m: Machine, e: int) -> bool:
 
 
 @part
-def lacks_entries(m: Machine, e: int) -> bool:
+def lacks_entries(m: LazyMachine, e: int) -> bool:
     """Return whether the index would be too full with the rows of an event."""
     new = 0
     for share in range(batch.shares(m.batch, e), batch.shares(m.batch, e + 1), batch.SHARE):

@@ -18,7 +18,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     NOTHING,
     T_BUFFERS,
     T_VALUES,
-    Machine,
+    LazyMachine,
     item_at,
     item_count,
 )
@@ -38,14 +38,14 @@ from spaseq.matching.lazy.records import (
 
 
 @part
-def find_rows(m: Machine, at: int, record: int, item: int, low: int, high: int) -> int:
+def find_rows(m: LazyMachine, at: int, record: int, item: int, low: int, high: int) -> int:
     """Find the rows for an item, after a position and before another; return an estimate of their number.
 
     Their place is written to the frame ``at``.
     """
     g = element.gpm(m.tables, item)
-    first = first_after(m, g, low + 1)
-    end = first_after(m, g, high)
+    first = first_after(m.tables, m.rings, m.rows, g, low + 1)
+    end = first_after(m.tables, m.rings, m.rows, g, high)
     count = end - first
     frame.set_cursor(m.frames, at, first)
     frame.set_end(m.frames, at, end)
@@ -59,7 +59,7 @@ def find_rows(m: Machine, at: int, record: int, item: int, low: int, high: int) 
 
 
 @part
-def find_linked(m: Machine, at: int, record: int, g: int, most: int) -> int:
+def find_linked(m: LazyMachine, at: int, record: int, g: int, most: int) -> int:
     """Return how many rows of a buffer have the known values of their keys, if fewer than ``most``.
 
     Otherwise -1. Their place is written to the frame ``at``. Expired rows, and rows outside of the positions
@@ -76,27 +76,27 @@ def find_linked(m: Machine, at: int, record: int, g: int, most: int) -> int:
             known &= m.frames[size] > 0
             size += 1
         if known:
-            entry = find_entry(m.counters, m.index, m.frames, a, size)
-            if entry < 0 or posting.count(m.index, entry) == 0:
+            entry = find_entry(m.counters, m.postings, m.frames, a, size)
+            if entry < 0 or posting.count(m.postings, entry) == 0:
                 return 0
-            if posting.count(m.index, entry) < most:
-                most = fewest = posting.count(m.index, entry)
-                frame.set_cursor(m.frames, at, posting.newest(m.index, entry))
+            if posting.count(m.postings, entry) < most:
+                most = fewest = posting.count(m.postings, entry)
+                frame.set_cursor(m.frames, at, posting.newest(m.postings, entry))
                 frame.set_link(m.frames, at, link)
         link += 2
     return int(fewest)
 
 
 @part
-def bound_rows(m: Machine, item: int, at: int, record: int, limits: int) -> None:
+def bound_rows(m: LazyMachine, item: int, at: int, record: int, limits: int) -> None:
     """Write the bounds of a frame's rows: for the frame ``at``, in ``sums`` at ``limits``."""
     begin, end = element.ranges(m.tables, item), element.ranges_end(m.tables, item)
-    frame.set_column(m.frames, at, bounded_column(m, begin, end, frame.bound(m.frames, at)))
+    frame.set_column(m.frames, at, bounded_column(m.tables, begin, end, frame.bound(m.frames, at)))
     set_bounds(m, begin, end, frame.bound(m.frames, at), frame.column(m.frames, at), record, limits)
 
 
 @part
-def choose(m: Machine, at: int, record: int, limits: int) -> bool:
+def choose(m: LazyMachine, at: int, record: int, limits: int) -> bool:
     """Choose the item with the fewest rows for a frame; return False if some item has none.
 
     A Kleene comes after all other items, and the Kleene of the event that started the search comes last.
@@ -112,8 +112,8 @@ def choose(m: Machine, at: int, record: int, limits: int) -> bool:
             if kleene == NOTHING or kleene == c[counter.TRIGGER]:
                 kleene = i
             continue
-        low = latest(m, bound & element.before(t, item), -1)
-        high = earliest(m, bound & element.after(t, item), c[counter.AT])
+        low = latest(m.frames, bound & element.before(t, item), -1)
+        high = earliest(m.frames, bound & element.after(t, item), c[counter.AT])
         # Written to the place of the next frame, and found again below.
         number = find_rows(m, at + m.width, record, item, low, high)
         if number == 0:
@@ -126,8 +126,8 @@ def choose(m: Machine, at: int, record: int, limits: int) -> bool:
     if best == NOTHING:
         best = kleene
     item = item_at(m, best)
-    low = latest(m, bound & element.before(t, item), -1)
-    high = earliest(m, bound & element.after(t, item), c[counter.AT])
+    low = latest(m.frames, bound & element.before(t, item), -1)
+    high = earliest(m.frames, bound & element.after(t, item), c[counter.AT])
     frame.set_item(m.frames, at, best)
     frame.set_count(m.frames, at, 1)
     frame.set_is_trigger(m.frames, at, best == c[counter.TRIGGER])
@@ -137,7 +137,7 @@ def choose(m: Machine, at: int, record: int, limits: int) -> bool:
 
 
 @part
-def next_row(m: Machine, at: int, limits: int, p: Ints | None) -> bool:
+def next_row(m: LazyMachine, at: int, limits: int, p: Ints | None) -> bool:
     """Advance to the next row of a frame that is within its bounds; return False if there is none."""
     t = m.tables
     item = item_at(m, frame.item(m.frames, at))

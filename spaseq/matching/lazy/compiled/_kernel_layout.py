@@ -36,7 +36,7 @@ BOUNDS: Final = 2
 NOTHING: Final = -1
 
 
-class Machine(NamedTuple):
+class LazyMachine(NamedTuple):
     """All arrays that a call works on, as pointers to their first number."""
 
     tables: Ints
@@ -46,7 +46,7 @@ class Machine(NamedTuple):
     rings: Ints  # a ``ring`` for each GPM
     rows: Ints  # ``stored``, for all buffers
     ordered: Floats  # the columns of doubles of all buffers
-    index: Ints  # ``posting``
+    postings: Ints  # the index of rows
     orders: Ints  # an ``ordering`` for each plan, then the plans that events may continue
     lists: Ints  # the number of waiting partial matches in each list
     waits: Ints  # ``waiting``, in each list
@@ -67,10 +67,10 @@ MACHINE: Final = 17
 
 
 @inlined
-def opened(machine: Ints, batch: Ints, numbers: Floats, codes: Codes) -> Machine:
+def opened(machine: Ints, batch: Ints, numbers: Floats, codes: Codes) -> LazyMachine:
     """Return the machine of a call. ``machine``: the addresses of its arrays, then its three sizes."""
     a = machine
-    return Machine(
+    return LazyMachine(
         ints_at(a[0]), ints_at(a[1]), ints_at(a[2]), floats_at(a[3]), ints_at(a[4]), ints_at(a[5]),
         floats_at(a[6]), ints_at(a[7]), ints_at(a[8]), ints_at(a[9]), ints_at(a[10]), floats_at(a[11]),
         ints_at(a[12]), ints_at(a[13]), a[14], a[15], a[16], batch, numbers, codes,
@@ -78,38 +78,38 @@ def opened(machine: Ints, batch: Ints, numbers: Floats, codes: Codes) -> Machine
 
 
 @inlined
-def item_count(m: Machine) -> int:
+def item_count(m: LazyMachine) -> int:
     """Return the number of items of the current plan."""
     p = m.counters[counter.PLAN]
     return int((plan.items_end(m.tables, p) - plan.items(m.tables, p)) // element.SIZE)
 
 
 @inlined
-def item_at(m: Machine, i: int) -> int:
+def item_at(m: LazyMachine, i: int) -> int:
     """Return the place of an item of the current plan."""
     return int(plan.items(m.tables, m.counters[counter.PLAN]) + i * element.SIZE)
 
 
 @inlined
-def chain_of(m: Machine) -> int:
+def chain_of(m: LazyMachine) -> int:
     """Return the place of the order of the current plan."""
     return int((m.counters[counter.PLAN] - m.tables[T_PLANS]) // plan.SIZE * ordering.SIZE)
 
 
 @inlined
-def sums_of(m: Machine, depth: int) -> int:
+def sums_of(m: LazyMachine, depth: int) -> int:
     """Return where the sums of a frame begin, after the stack of the conditions."""
     return 1 + 2 * DEEPEST + depth * m.floats
 
 
 @inlined
-def limits_of(m: Machine, depth: int) -> int:
+def limits_of(m: LazyMachine, depth: int) -> int:
     """Return where the bounds of a frame's rows are, after its sums."""
     return sums_of(m, depth + 1) - BOUNDS
 
 
 @inlined
-def open_frame(m: Machine, depth: int, bound: int) -> None:
+def open_frame(m: LazyMachine, depth: int, bound: int) -> None:
     """Continue the search with a frame that has no item yet; ``bound``: the items taken so far."""
     at = frame.BEGIN + depth * m.width
     frame.set_phase(m.frames, at, frame.OPEN)

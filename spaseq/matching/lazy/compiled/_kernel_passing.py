@@ -11,7 +11,7 @@ from typing import Final
 from spaseq._jit import part
 from spaseq.matching.filters._kernel_values import Ints
 from spaseq.matching.lazy.compiled._kernel_buffers import place, promise
-from spaseq.matching.lazy.compiled._kernel_layout import Machine, item_at, item_count
+from spaseq.matching.lazy.compiled._kernel_layout import LazyMachine, item_at, item_count
 from spaseq.matching.lazy.records import counter, element, ordering, passing, stored
 from spaseq.matching.nfa.compiled._kernel_memory import mix
 
@@ -24,7 +24,7 @@ _MORE: Final = 8
 
 
 @part
-def is_shown(m: Machine, g: int, number: int, p: Ints) -> bool:
+def is_shown(m: LazyMachine, g: int, number: int, p: Ints) -> bool:
     """Return whether the current search is shown a row of a buffer."""
     if passing.rank(p, promise(m.tables, m.rings, g, number)) <= p[passing.SHOWN]:
         return True
@@ -42,7 +42,7 @@ def pass_by(p: Ints, position: int) -> None:
 
 
 @part
-def allow(m: Machine, p: Ints) -> None:
+def allow(m: LazyMachine, p: Ints) -> None:
     """Set how much of the current event's work is done."""
     p[passing.BEFORE] = m.counters[counter.TESTED] + p[passing.EMITTED]
     p[passing.SHARE] = passing.SURE
@@ -53,7 +53,7 @@ def allow(m: Machine, p: Ints) -> None:
 
 
 @part
-def spend(m: Machine, p: Ints) -> None:
+def spend(m: LazyMachine, p: Ints) -> None:
     """Record the work of the current event."""
     c = m.counters
     units = c[counter.TESTED] + p[passing.EMITTED] - p[passing.BEFORE]
@@ -65,7 +65,7 @@ def spend(m: Machine, p: Ints) -> None:
 
 
 @part
-def shows(m: Machine, chain: int, level: int, p: Ints) -> int:
+def shows(m: LazyMachine, chain: int, level: int, p: Ints) -> int:
     """Return how much of the current event's work as an item of a chain is done: all, if a partial match may
     wait.
     """
@@ -77,7 +77,7 @@ def shows(m: Machine, chain: int, level: int, p: Ints) -> int:
 
 
 @part
-def is_resumed(m: Machine, number: int, one: int, level: int, p: Ints) -> bool:
+def is_resumed(m: LazyMachine, number: int, one: int, level: int, p: Ints) -> bool:
     """Return whether the current event is shown a waiting partial match: if all of its rows are shown."""
     pairs = (number * m.counters[counter.WAIT_ROOM] + one + 1) * m.size - 2 * level
     for k in range(level):

@@ -28,7 +28,7 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     NOTHING,
     T_KEYS,
     T_KEYS_END,
-    Machine,
+    LazyMachine,
     chain_of,
     item_at,
     item_count,
@@ -51,7 +51,7 @@ from spaseq.matching.lazy.records import (
 
 
 @part
-def completed(m: Machine, at: int, d: int, i: int, bound: int) -> bool:
+def completed(m: LazyMachine, at: int, d: int, i: int, bound: int) -> bool:
     """Return whether a partial match is valid now that item ``i`` is complete; the record is that
     of frame d.
     """
@@ -69,7 +69,7 @@ def completed(m: Machine, at: int, d: int, i: int, bound: int) -> bool:
 
 
 @part
-def take(m: Machine, at: int, d: int) -> bool:
+def take(m: LazyMachine, at: int, d: int) -> bool:
     """Add a frame's row to the partial match of the frame before it; return False if it does not fit."""
     t = m.tables
     i, count, bound = frame.item(m.frames, at), frame.count(m.frames, at), frame.bound(m.frames, at)
@@ -79,7 +79,9 @@ def take(m: Machine, at: int, d: int) -> bool:
     m.counters[counter.TESTED] += 1
     before, after = bound & element.before(t, item), bound & element.after(t, item)
     if not m.counters[counter.SINGLE]:
-        if not apart(m, before, moment.LAST, time, stream) or not apart(m, after, moment.FIRST, time, stream):
+        if not apart(m.frames, before, moment.LAST, time, stream) or not apart(
+            m.frames, after, moment.FIRST, time, stream
+        ):
             return False
         if count > 1:
             previous = row_at(m, item, frame.row(m.frames, at - m.width))
@@ -101,9 +103,9 @@ def take(m: Machine, at: int, d: int) -> bool:
     )
     if count > 1:
         end_iteration(m, record, sums, element.kleene(t, item), False)
-    if not bind(m, record, element.binds(t, item), element.binds_end(t, item), row, True):
+    if not bind(t, m.frames, m.rows, record, element.binds(t, item), element.binds_end(t, item), row, True):
         return False
-    put(m, i, row, count == 1)
+    put(m.frames, m.rows, i, row, count == 1)
     if element.kleene(t, item):
         verdict = meets(m, record, sums, element.iteration(t, item), element.iteration_end(t, item), -1)
         if verdict == UNKNOWN:
@@ -113,7 +115,7 @@ def take(m: Machine, at: int, d: int) -> bool:
 
 
 @part
-def leave(m: Machine, at: int, d: int) -> bool:
+def leave(m: LazyMachine, at: int, d: int) -> bool:
     """End a Kleene with the iteration of frame d, in the frame after it; return False if that
     does not fit.
     """
@@ -135,7 +137,7 @@ def leave(m: Machine, at: int, d: int) -> bool:
 
 
 @part
-def go_on(m: Machine, at: int, limits: int) -> bool:
+def go_on(m: LazyMachine, at: int, limits: int) -> bool:
     """Make the frame of a further iteration; return False if there is none."""
     t, c = m.tables, m.counters
     i, count = frame.item(m.frames, at), frame.count(m.frames, at)
@@ -146,7 +148,7 @@ def go_on(m: Machine, at: int, limits: int) -> bool:
         return False
     new = at + m.width
     low = stored.position(m.rows, row_at(m, item, frame.row(m.frames, at)))
-    high = earliest(m, frame.bound(m.frames, at) & element.after(t, item), c[counter.AT])
+    high = earliest(m.frames, frame.bound(m.frames, at) & element.after(t, item), c[counter.AT])
     frame.set_item(m.frames, new, i)
     frame.set_count(m.frames, new, count + 1)
     frame.set_phase(m.frames, new, frame.ROWS)
@@ -158,7 +160,7 @@ def go_on(m: Machine, at: int, limits: int) -> bool:
 
 
 @part
-def emit(m: Machine, at: int, e: int, p: Ints | None) -> bool:
+def emit(m: LazyMachine, at: int, e: int, p: Ints | None) -> bool:
     """Write the match of the frames up to ``at``; return False if there is no room for it."""
     t, c = m.tables, m.counters
     d = c[counter.DEPTH]
@@ -201,7 +203,7 @@ def emit(m: Machine, at: int, e: int, p: Ints | None) -> bool:
 
 
 @part
-def search(m: Machine, e: int, p: Ints | None) -> int:
+def search(m: LazyMachine, e: int, p: Ints | None) -> int:
     """Continue a search until it is over, or needs more room."""
     t, c = m.tables, m.counters
     chain, everything = chain_of(m), (1 << item_count(m)) - 1

@@ -10,7 +10,7 @@ from spaseq.matching.filters._kernel_values import Floats, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import earliest, latest
 from spaseq.matching.lazy.compiled._kernel_buffers import beyond, bounded_column, column_of, row_at
 from spaseq.matching.lazy.compiled._kernel_choice import find_linked, find_rows
-from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING, Machine, item_at, item_count
+from spaseq.matching.lazy.compiled._kernel_layout import BOUNDS, NOTHING, LazyMachine, item_at, item_count
 from spaseq.matching.lazy.compiled._kernel_passing import is_resumed, shows
 from spaseq.matching.lazy.records import (
     counter,
@@ -29,12 +29,12 @@ _FEW: Final = 32
 
 
 @part
-def next_in_chain(m: Machine, at: int, i: int) -> bool:
+def next_in_chain(m: LazyMachine, at: int, i: int) -> bool:
     """Let a frame take an item; return False if no event for it has come yet."""
     t = m.tables
     item = item_at(m, i)
-    low = latest(m, frame.bound(m.frames, at) & element.before(t, item), -1)
-    high = earliest(m, frame.bound(m.frames, at) & element.after(t, item), m.counters[counter.AT])
+    low = latest(m.frames, frame.bound(m.frames, at) & element.before(t, item), -1)
+    high = earliest(m.frames, frame.bound(m.frames, at) & element.after(t, item), m.counters[counter.AT])
     if low + 1 >= high:
         return False  # the last item is still to come
     frame.set_item(m.frames, at, i)
@@ -50,7 +50,7 @@ def next_in_chain(m: Machine, at: int, i: int) -> bool:
 
 
 @part
-def wait(m: Machine, at: int, limits: int, number: int) -> bool:
+def wait(m: LazyMachine, at: int, limits: int, number: int) -> bool:
     """Let the partial match before a frame wait for a future event; return False if there is no room."""
     c = m.counters
     room = c[counter.WAIT_ROOM]
@@ -87,7 +87,7 @@ def wait(m: Machine, at: int, limits: int, number: int) -> bool:
 
 
 @part
-def resume(m: Machine, level: int, number: int) -> None:
+def resume(m: LazyMachine, level: int, number: int) -> None:
     """Restore a partial match that waited, in the frames before frame ``level``."""
     c = m.counters
     one = (number * c[counter.WAIT_ROOM] + c[counter.WAIT]) * m.size
@@ -130,7 +130,7 @@ def drop_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number
 
 
 @part
-def next_waiting(m: Machine, chain: int, level: int, p: Ints | None) -> int:
+def next_waiting(m: LazyMachine, chain: int, level: int, p: Ints | None) -> int:
     """Return the first partial match from here on with bounds that contain the current row; or the end."""
     t, c = m.tables, m.counters
     item = item_at(m, ordering.item(m.orders, chain, level))
@@ -139,7 +139,7 @@ def next_waiting(m: Machine, chain: int, level: int, p: Ints | None) -> int:
         bound |= 1 << ordering.item(m.orders, chain, i)
     number = ordering.first_list(m.orders, chain) + level
     one, end = c[counter.WAIT], m.lists[number]
-    column = bounded_column(m, element.ranges(t, item), element.ranges_end(t, item), bound)
+    column = bounded_column(t, element.ranges(t, item), element.ranges_end(t, item), bound)
     value, spans_of = 0.0, number * c[counter.WAIT_ROOM] * BOUNDS
     if column != NOTHING:
         g = element.gpm(t, item)
