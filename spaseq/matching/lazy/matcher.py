@@ -20,7 +20,7 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import SolvedBatch
-from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
+from spaseq.matching.columns.matcher import PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
@@ -36,7 +36,7 @@ from spaseq.terms.dictionary import Dictionary
 Ints = npt.NDArray[np.int64]
 
 
-class LazyMatcher(Immediate):
+class LazyMatcher:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
 
     def __init__(
@@ -159,6 +159,31 @@ class LazyMatcher(Immediate):
         found, choices = self._memory.take(None)
         few = self._matches.few(found, choices)
         yield from self._matches.of(found, choices) if few is None else (few,)
+
+    # --- time: a match is certain at its last event ---
+
+    @property
+    def waits(self) -> bool:
+        """See ``ByColumns.waits``."""
+        return False
+
+    def is_due(self, time: int) -> bool:
+        """See ``Quick.is_due``."""
+        del time
+        return False
+
+    def advance(self, time: int) -> Iterator[Block]:
+        """See ``ByColumns.advance``."""
+        del time
+        yield from ()
+
+    def close(self) -> Iterator[Block]:
+        """See ``ByColumns.close``."""
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """See ``ByColumns.settled``."""
+        return time
 
     # --- the kernel's needs -----------------------------------------------------------------------
 
