@@ -207,7 +207,7 @@ def plain(column: Ints) -> Ints:
     return column if is_plain else np.array(column, dtype=_KIND)
 
 
-def address(array: Ints) -> int:
+def address(array: npt.NDArray[Any]) -> int:
     """Return the memory address of an array."""
     begin: int = array.__array_interface__["data"][0]
     return begin
@@ -256,3 +256,19 @@ def _begins(fields: Any) -> Any:
 
 
 pointer: Any = intrinsic(_begin)
+
+
+def _at(kind: Any) -> Callable[[int], Any]:
+    """Return a function from the address of an array to a pointer to its first number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    def begin(_context: Any, address: Any) -> Any:  # noqa: ARG001
+        pointer_to: Any = types.CPointer
+        return pointer_to(kind)(types.int64), generate
+
+    return cast(Callable[[int], Any], intrinsic(begin))
+
+
+ints_at, floats_at = _at(types.int64), _at(types.float64)

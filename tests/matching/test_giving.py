@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spaseq.matching.columns.blocks.plain import EventSite, Sites
+from spaseq.matching.sharing._kernel_given import FoundRows
 from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 
 _MEMBERS = 3
@@ -89,7 +90,9 @@ def test_matches_are_laid_out_by_member_in_the_order_of_delivery(
         None if is_sorted else ends,
     )
     keys = np.arange(len(found))[:, None]
-    blocks = Giving(parts, plain, gpms).blocks(cast("Any", _History()), lot, begins, stops, flat, keys)
+    blocks = Giving(parts, plain, gpms).blocks(
+        cast("Any", _History()), lot, FoundRows(flat, begins, stops), keys
+    )
     given_to = {}
     for member, numbers, block in blocks:
         assert member not in given_to
@@ -140,7 +143,8 @@ def test_very_many_of_one_end_are_sorted_too() -> None:
     lot = Lot(np.zeros(count, dtype=np.int64), np.arange(count), np.zeros((count, 1), dtype=np.int64))
     giving = Giving(parts, plain, np.zeros(_SITES, dtype=np.int64))
     keys = np.zeros((count, 0), dtype=np.int64)
-    ((member, numbers, block),) = giving.blocks(cast("Any", history), lot, begins, begins + 1, steps, keys)
+    rows = FoundRows(steps, begins, begins + 1)
+    ((member, numbers, block),) = giving.blocks(cast("Any", history), lot, rows, keys)
     assert (member, numbers.tolist()) == (0, list(range(count))[::-1])
     assert block is not None
     assert block.places.tolist() == sorted(positions.tolist())

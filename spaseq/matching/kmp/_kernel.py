@@ -13,7 +13,7 @@ place and its place on the window's axis.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -78,128 +78,170 @@ def _slot(first: int, offset: int, size: int) -> int:
     return slot - size if slot >= size else slot
 
 
+class KmpMachine(NamedTuple):
+    """A pattern, and the search of it in all texts.
+
+    An occurrence is a row of ``found``: the places of its symbols, the text, whether it is only possible.
+    ``stops`` counts how often the search stopped at each place and, at its end, how often a mask was applied.
+    """
+
+    rows: Ints
+    at: Ints
+    alive: Ints
+    masks: Ints
+    state: Ints
+    found: Ints
+    stops: Ints
+    #: The integers of a symbol in a ring: a number for each track, its place, and its place on the axis.
+    wide: int
+
+
+class Symbols(NamedTuple):
+    """Symbols of shape ``(tracks, n)``.
+
+    For each: whether it is ambiguous, the text that it continues, its place, its place on the window's axis.
+    """
+
+    symbols: Ints
+    ambiguous: Flags
+    texts: Ints
+    places: Ints
+    axis: Ints
+
+
 @inlined
-def _holds(
-    rows: Ints, row: int, state: Ints, text: int, first: int, offset: int, size: int, wide: int
-) -> bool:
+def _cell(m: KmpMachine, slot: int) -> int:
+    """Return where a symbol of a text's ring begins."""
+    return HEADER + slot * m.wide
+
+
+@inlined
+def _symbol(m: KmpMachine, text: int, first: int, offset: int, track: int) -> int:
+    """Return a symbol of the attempt that begins at ``first``, on a track."""
+    return int(m.state[text, _cell(m, _slot(first, offset, len(m.alive) - 1)) + track])
+
+
+@inlined
+def _holds(m: KmpMachine, row: int, text: int, first: int, offset: int) -> bool:
     """Return whether the symbol at an offset meets a step's condition."""
-    kind = rows[row, 0]
-    mine = state[text, HEADER + _slot(first, offset, size) * wide + rows[row, 1]]
+    kind = m.rows[row, 0]
+    mine = _symbol(m, text, first, offset, m.rows[row, 1])
     if kind == IS:
-        return bool(mine == rows[row, 4])
+        return bool(mine == m.rows[row, 4])
     if kind == IS_NOT:
-        return bool(mine != rows[row, 4])
-    other = state[text, HEADER + _slot(first, rows[row, 2], size) * wide + rows[row, 3]]
+        return bool(mine != m.rows[row, 4])
+    other = _symbol(m, text, first, m.rows[row, 2], m.rows[row, 3])
     return bool((mine == other) == (kind == SAME))
 
 
+@inlined
+def _enter(m: KmpMachine, s: Symbols, i: int) -> None:
+    """Write a symbol to the ring of its text."""
+    text, tracks = s.texts[i], s.symbols.shape[0]
+    here = _cell(m, m.state[text, SLOT])
+    for track in range(tracks):
+        m.state[text, here + track] = s.symbols[track, i]
+    m.state[text, here + tracks] = s.places[i]
+    m.state[text, here + tracks + 1] = s.axis[i]
+    m.state[text, NEWEST] = s.axis[i]
+    m.state[text, HELD] = min(m.state[text, HELD] + 1, len(m.alive) - 1)
+
+
+@inlined
+def _advance(m: KmpMachine, text: int) -> bool:
+    """Continue the attempt of a text with its last symbol; return whether that completes an occurrence."""
+    size = len(m.alive) - 1
+    length = m.state[text, LENGTH]
+    first = m.state[text, SLOT] - length
+    if first < 0:
+        first += size
+    fits = True
+    for row in range(m.at[STEPS, length], m.at[STEPS, length + 1]):
+        if not _holds(m, row, text, first, length):
+            fits = False
+            break
+    stop = length + int(fits)
+    complete = fits and stop == size
+    if fits and not complete:
+        m.state[text, LENGTH] = stop
+    else:
+        m.state[text, LENGTH] = stop - _distance(m, text, first, stop) + int(not complete)
+    return complete
+
+
+@inlined
+def _distance(m: KmpMachine, text: int, first: int, stop: int) -> int:
+    """Return how much later the next attempt begins, after one that stopped."""
+    m.stops[stop] += 1
+    allowed = m.alive[stop]
+    applied = 0
+    for row in range(m.at[PROBES, stop], m.at[PROBES, stop + 1]):
+        if allowed & (allowed - 1) == 0:
+            break
+        allowed &= m.masks[m.rows[row, 2] + _symbol(m, text, first, m.rows[row, 0], m.rows[row, 1])]
+        applied += 1
+    for row in range(m.at[PAIRS, stop], m.at[PAIRS, stop + 1]):
+        if allowed & (allowed - 1) == 0:
+            break
+        one = _symbol(m, text, first, m.rows[row, 0], m.rows[row, 1])
+        other = _symbol(m, text, first, m.rows[row, 2], m.rows[row, 3])
+        allowed &= m.rows[row, 4] if one == other else m.rows[row, 5]
+        applied += 1
+    m.stops[len(m.alive)] += applied
+    # The least distance is the longest edge.
+    distance = 0
+    while allowed & 1 == 0:
+        allowed >>= 1
+        distance += 1
+    return distance
+
+
+@inlined
+def _is_possible(m: KmpMachine, text: int, first: int) -> bool:
+    """Return whether the last symbols, some of which are ambiguous, have the constants of the pattern."""
+    size = len(m.alive) - 1
+    if m.state[text, AMBIGUOUS] == 0:
+        return False
+    m.state[text, AMBIGUOUS] -= 1
+    possible = m.state[text, HELD] == size
+    for offset in range(size):
+        for row in range(m.at[STEPS, offset], m.at[STEPS, offset + 1]):
+            if m.rows[row, 0] == IS and not _holds(m, row, text, first, offset):
+                possible = False
+    return bool(possible)
+
+
 @kernel
-def run(
-    rows: Ints,
-    at: Ints,
-    alive: Ints,
-    masks: Ints,
-    symbols: Ints,
-    ambiguous: Flags,
-    texts: Ints,
-    places: Ints,
-    axis: Ints,
-    state: Ints,
-    found: Ints,
-    stops: Ints,
-    begin: int,
-    limit: int,
-) -> tuple[int, int]:
+def run(m: KmpMachine, s: Symbols, begin: int, limit: int) -> tuple[int, int]:
     """Process symbols from number ``begin`` on; return the end, and the number of occurrences found.
 
-    ``symbols`` are of shape ``(tracks, n)``; ``texts``, ``places`` and ``axis`` give for each the text that
-    it continues, and its places. Attempts do not cover ``ambiguous`` symbols: with these, possible
-    occurrences are found by constants alone. An occurrence spans at most ``limit`` on the axis. Each is a row
-    of ``found``: the places of its symbols, the text, whether it is only a possible one. ``stops`` counts how
-    often the search stopped at each place and, at its end, how often a mask was applied.
+    Attempts do not cover ambiguous symbols: with these, possible occurrences are found by constants alone. An
+    occurrence spans at most ``limit`` on the axis.
     """
-    size = len(alive) - 1
-    tracks = symbols.shape[0]
-    wide = tracks + 2
-    count = applied = 0
-    for i in range(begin, len(texts)):
-        if count == len(found):
+    size, tracks = len(m.alive) - 1, s.symbols.shape[0]
+    count = 0
+    for i in range(begin, len(s.texts)):
+        if count == len(m.found):
             return i, count
-        text = texts[i]
-        length = state[text, LENGTH]
-        slot = state[text, SLOT]
-        here = HEADER + slot * wide
-        for track in range(tracks):
-            state[text, here + track] = symbols[track, i]
-        state[text, here + tracks] = places[i]
-        state[text, here + tracks + 1] = axis[i]
-        state[text, NEWEST] = axis[i]
-        state[text, HELD] = min(state[text, HELD] + 1, size)
-        next_slot = _slot(slot, 1, size)
+        text = s.texts[i]
+        _enter(m, s, i)
         complete = False
-        unsure = False
-        if ambiguous[i]:
-            state[text, AMBIGUOUS] = size
-            length = 0
+        if s.ambiguous[i]:
+            m.state[text, AMBIGUOUS] = size
+            m.state[text, LENGTH] = 0
         else:
-            first = slot - length
-            if first < 0:
-                first += size
-            fits = True
-            for row in range(at[STEPS, length], at[STEPS, length + 1]):
-                if not _holds(rows, row, state, text, first, length, size, wide):
-                    fits = False
-                    break
-            stop = length
-            if fits:
-                length += 1
-                stop = length
-                complete = length == size
-            if complete or not fits:
-                stops[stop] += 1
-                allowed = alive[stop]
-                for row in range(at[PROBES, stop], at[PROBES, stop + 1]):
-                    if allowed & (allowed - 1) == 0:
-                        break
-                    cell = HEADER + _slot(first, rows[row, 0], size) * wide + rows[row, 1]
-                    allowed &= masks[rows[row, 2] + state[text, cell]]
-                    applied += 1
-                for row in range(at[PAIRS, stop], at[PAIRS, stop + 1]):
-                    if allowed & (allowed - 1) == 0:
-                        break
-                    one = HEADER + _slot(first, rows[row, 0], size) * wide + rows[row, 1]
-                    other = HEADER + _slot(first, rows[row, 2], size) * wide + rows[row, 3]
-                    allowed &= rows[row, 4] if state[text, one] == state[text, other] else rows[row, 5]
-                    applied += 1
-                # The least distance is the longest edge.
-                distance = 0
-                while allowed & 1 == 0:
-                    allowed >>= 1
-                    distance += 1
-                length = stop - distance
-                if not complete:
-                    length += 1
-        if state[text, AMBIGUOUS] > 0:
-            state[text, AMBIGUOUS] -= 1
-            unsure = state[text, HELD] == size
+            complete = _advance(m, text)
+        first = _slot(m.state[text, SLOT], 1, size)
+        unsure = _is_possible(m, text, first)
+        m.state[text, SLOT] = first
+        oldest = m.state[text, _cell(m, first) + tracks + 1]
+        if (complete or unsure) and s.axis[i] <= reach_after(oldest, limit):
             for offset in range(size):
-                for row in range(at[STEPS, offset], at[STEPS, offset + 1]):
-                    if rows[row, 0] == IS and not _holds(
-                        rows, row, state, text, next_slot, offset, size, wide
-                    ):
-                        unsure = False
-        oldest = HEADER + next_slot * wide + tracks
-        if (complete or unsure) and axis[i] <= reach_after(state[text, oldest + 1], limit):
-            for offset in range(size):
-                place = HEADER + _slot(next_slot, offset, size) * wide + tracks
-                found[count, offset] = state[text, place]
-            found[count, size] = text
-            found[count, size + 1] = unsure
+                m.found[count, offset] = _symbol(m, text, first, offset, tracks)
+            m.found[count, size] = text
+            m.found[count, size + 1] = unsure
             count += 1
-        state[text, LENGTH] = length
-        state[text, SLOT] = next_slot
-    stops[size + 1] += applied
-    return len(texts), count
+    return len(s.texts), count
 
 
 @kernel

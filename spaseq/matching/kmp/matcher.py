@@ -83,13 +83,11 @@ class KmpMatcher(Immediate):
     def _occurrences(self, text: Text, positions: k.Ints, axis: k.Ints) -> Iterator[k.Ints]:
         """Yield the occurrences that symbols complete, in arrays."""
         numbers = self._partitions.of(text.keys)
-        program, state = self._compiled.program, self._partitions.state
+        machine = self._compiled.program.machine(self._partitions.state, self._found, self._stops)
+        symbols = k.Symbols(text.symbols, text.ambiguous, numbers, positions, axis)
         begin = 0
         while begin < len(numbers):
-            begin, count = k.run(
-                program.rows, program.at, program.alive, program.masks, text.symbols, text.ambiguous,
-                numbers, positions, axis, state, self._found, self._stops, begin, self._window.reach,
-            )  # fmt: skip
+            begin, count = k.run(machine, symbols, begin, self._window.reach)
             if count:
                 yield self._found[:count]
 

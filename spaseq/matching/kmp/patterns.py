@@ -266,26 +266,12 @@ def search_numbers(program: KmpProgram, symbols: k.Ints, size: int) -> WordSearc
     state = np.zeros((1, k.HEADER + size * (program.tracks + 2)), dtype=np.int64)
     found = np.zeros((_ROOM, size + 2), dtype=np.int64)
     zeros, places = np.zeros(count, dtype=np.int64), np.arange(count, dtype=np.int64)
-    sure = np.zeros(count, dtype=np.bool_)
+    word = k.Symbols(symbols, np.zeros(count, dtype=np.bool_), zeros, places, zeros)
+    machine = program.machine(state, found, stops)
     occurrences: list[int] = []
     begin = 0
     while begin < count:
-        begin, new = k.run(
-            program.rows,
-            program.at,
-            program.alive,
-            program.masks,
-            symbols,
-            sure,
-            zeros,
-            places,
-            zeros,
-            state,
-            found,
-            stops,
-            begin,
-            0,
-        )
+        begin, new = k.run(machine, word, begin, 0)
         occurrences += found[:new, 0].tolist()
     *stopped, masks = stops.tolist()
     return WordSearch(occurrences, count, masks, tuple(stopped))

@@ -298,6 +298,10 @@ class KmpProgram:
     masks: k.Ints
     tracks: int
 
+    def machine(self, state: k.Ints, found: k.Ints, stops: k.Ints) -> k.KmpMachine:
+        """Return the kernel's machine."""
+        return k.KmpMachine(self.rows, self.at, self.alive, self.masks, state, found, stops, self.tracks + 2)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:

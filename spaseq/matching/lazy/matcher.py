@@ -7,7 +7,7 @@ same matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.singles import Counts
+from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.batches import BatchColumns
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import SolvedBatch
-from spaseq.matching.columns.matcher import Immediate, PushedPattern, UnsolvedError
+from spaseq.matching.columns.history import History
+from spaseq.matching.columns.matcher import PushedPattern, UnsolvedError
 from spaseq.matching.context import Context
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.lazy.compiled import _kernel_layout as lay
@@ -34,9 +36,11 @@ from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
+#: Takes results: rows of ``outcome``, the choices of each, and the position of the first of their events.
+Results = Callable[[Ints, Ints, int], None]
 
 
-class LazyMatcher(Immediate):
+class LazyMatcher:
     """The matches of one query over all its partitions; see ``Matcher`` for the order of delivery."""
 
     def __init__(
@@ -67,11 +71,28 @@ class LazyMatcher(Immediate):
         exact = ExactMatch(pattern, context, window, history)
         look = looks(pattern, c.sites)
         self._matches = LazyMatches(pattern, look, history, exact, context.order, dictionary, context.apart)
+        # Takes results instead; the position of the first of the current events.
+        self._gives: Results | None = None
+        self._at = 0
 
     @property
     def memory(self) -> BufferMemory:
         """Everything that is kept of events."""
         return self._memory
+
+    @property
+    def history(self) -> History:
+        """The events that matches may still have."""
+        return self._columns.history
+
+    @property
+    def taking(self) -> Taking:
+        """Takes single events."""
+        return self._columns.taking
+
+    def give_to(self, gives: Results) -> None:
+        """Pass results on instead of making matches of them."""
+        self._gives = gives
 
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterator[Block]:
         """See ``ByColumns.process``."""
@@ -135,6 +156,7 @@ class LazyMatcher(Immediate):
 
     def _take_alone(self, event: Single, start: int) -> Ints:
         """Return a single event in the kernel's form; see ``Quick.take_single``."""
+        self._at = start
         axis = self._window.place(event.at.time, start)
         oldest = axis - self._window.reach
         columns = self._columns.taking.take(event, start, axis, oldest)
@@ -157,8 +179,33 @@ class LazyMatcher(Immediate):
     def _waited(self) -> Iterator[Block]:
         """Yield the matches of a single event for a waiting reader."""
         found, choices = self._memory.take(None)
-        few = self._matches.few(found, choices)
-        yield from self._matches.of(found, choices) if few is None else (few,)
+        few = self._matches.few(found, choices) if self._gives is None else None
+        yield from self._made(found, choices) if few is None else (few,)
+
+    # --- time: a match is certain at its last event ---
+
+    @property
+    def waits(self) -> bool:
+        """See ``ByColumns.waits``."""
+        return False
+
+    def is_due(self, time: int) -> bool:
+        """See ``Quick.is_due``."""
+        del time
+        return False
+
+    def advance(self, time: int) -> Iterator[Block]:
+        """See ``ByColumns.advance``."""
+        del time
+        yield from ()
+
+    def close(self) -> Iterator[Block]:
+        """See ``ByColumns.close``."""
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """See ``ByColumns.settled``."""
+        return time
 
     # --- the kernel's needs -----------------------------------------------------------------------
 
@@ -191,12 +238,20 @@ class LazyMatcher(Immediate):
         """Yield the matches of all events except an unfinished one."""
         found, choices = self._memory.take(unfinished)
         if len(found):
+            yield from self._made(found, choices)
+
+    def _made(self, found: Ints, choices: Ints) -> Iterator[Block]:
+        """Yield results as matches, unless they are passed on."""
+        if self._gives is None:
             yield from self._matches.of(found, choices)
+        else:
+            self._gives(found, choices, self._at)
 
     def _take(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> tuple[Ints, SolvedBatch]:
         """Return a batch in the kernel's form, and with its solutions."""
+        self._at = start
         axis = self._window.places(batch, start)
         chunk = self._columns.add(batch, start, solutions, axis, int(axis[0]) - self._window.reach)
         self._columns.renew()

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._fields import address
 from spaseq.events import EARLIEST
 from spaseq.limits import Budget
 from spaseq.matching.filters import _kernel_values as v
@@ -79,6 +80,8 @@ class BufferMemory:
         self.choices = np.zeros((4 * _FOUND, 3), dtype=np.int64)
         #: Only under a bound: see ``records.passing``.
         self.passing: Ints | None = None
+        self._machine = np.zeros(lay.MACHINE, dtype=np.int64)
+        self._renew()
 
     def bound(self) -> None:
         """Prepare for a bound, before the first event."""
@@ -119,16 +122,15 @@ class BufferMemory:
 
     def run(self, columns: Ints, numbers: Floats, codes: npt.NDArray[np.int8]) -> int:
         """Continue with a batch; return what the kernel needs."""
-        self._measure()
-        return k.run(
-            self._tables, self.counters, self.frames, self.sums, self.rings.ravel(), self.rows.ravel(),
-            self.ordered, self.index, columns, self.width, self.floats, self._order, self.lists,
-            self.waits,
-            self.spans, self.size, self.found.ravel(), self.choices.ravel(), numbers, codes, self.passing,
-        )  # fmt: skip
+        return k.run(self._machine, columns, numbers, codes, self.passing)
 
-    def _measure(self) -> None:
-        """Tell the kernel the sizes of its arrays."""
+    def _renew(self) -> None:
+        """Tell the kernel where its arrays are, and their sizes. Must be called when an array is replaced."""
+        arrays = (
+            self._tables, self.counters, self.frames, self.sums, self.rings, self.rows, self.ordered,
+            self.index, self._order, self.lists, self.waits, self.spans, self.found, self.choices,
+        )  # fmt: skip
+        self._machine[:] = [*map(address, arrays), self.width, self.floats, self.size]
         c = self.counters
         c[counter.FRAMES_END] = len(self.frames)
         c[counter.ENTRY_MASK] = len(self.index) // posting.SIZE - 1
@@ -212,10 +214,12 @@ class BufferMemory:
                     np.concatenate([some, np.zeros_like(some)], axis=1).ravel()
                     for some in (all_.reshape(len(self.lists), -1) for all_ in (self.waits, self.spans))
                 )
+                self._renew()
         elif status == lay.DEEPER:
             self._budget.takes("frames", 2 * (self.frames.nbytes + self.sums.nbytes))
             self.frames = np.concatenate([self.frames, np.zeros_like(self.frames)])
             self.sums = np.concatenate([self.sums, np.zeros(len(self.frames) // self.width * self.floats)])
+            self._renew()
 
     @property
     def first_found(self) -> int:
@@ -232,6 +236,7 @@ class BufferMemory:
         self._budget.takes("found", 2 * (self.found.nbytes + self.choices.nbytes))
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
         self.choices = np.concatenate([self.choices, np.zeros_like(self.choices)])
+        self._renew()
 
     def take(self, unfinished: int | None) -> tuple[Ints, Ints]:
         """Remove and return the results, except those of an unfinished event."""
@@ -279,7 +284,7 @@ class BufferMemory:
             self.waits = self.waits.reshape(len(self.lists), room, -1)[:, :needed].ravel()
             self.spans = self.spans.reshape(len(self.lists), room, -1)[:, :needed].ravel()
             self._budget.takes("waits", self.waits.nbytes + self.spans.nbytes)
-            self._measure()
+            self._renew()
 
     def _rooms(self, wanted: Ints, least: Ints) -> Ints:
         """Return the new number of rows of each buffer, including new rows: ``least`` or more."""
@@ -321,6 +326,7 @@ class BufferMemory:
             )
             ordered[new_at] = self.ordered[old_at]
         self.rows, self.ordered = rows, ordered
+        self._renew()
 
     def _entries(self, wanted: int) -> int:
         """Return the new number of entries of an index, including new ones."""
@@ -332,7 +338,7 @@ class BufferMemory:
         size = self._entries(wanted)
         self._budget.takes("index", 8 * size * posting.SIZE)
         self.index = np.zeros(size * posting.SIZE, dtype=np.int64)
-        self._measure()
+        self._renew()
         k.reindex(
             self._tables, self.counters, self.frames, self.rings.ravel(), self.rows.ravel(), self.index
         )  # fmt: skip

@@ -8,7 +8,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.language.syntax import Skip, SkipMode
 from spaseq.matching.context import Context, Order
 from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
-from spaseq.matching.search.conditions import Events, Partial
+from spaseq.matching.search.partials import Events, Partial
 from spaseq.matching.search.prospects import Prospects, horizon
 from spaseq.matching.search.search import SequenceSearch, found_of
 

@@ -5,7 +5,7 @@ A ``SequenceSearch`` reads all its events for each question. Nothing is indexed 
 cannot decide exactly. Open ``search.py`` first.
 """
 
-from spaseq.matching.search.conditions import Entry, Events, Join, Leading, Mark, Partial, follow
+from spaseq.matching.search.partials import Entry, Events, Join, Leading, Mark, Partial, follow
 from spaseq.matching.search.prospects import Prospects, horizon
 from spaseq.matching.search.search import SequenceSearch, found_of
 

@@ -27,7 +27,7 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.model import Occurrence, StreamWindow
-from spaseq.matching.search.conditions import Entry, Events, Mark, Partial, Start, follow
+from spaseq.matching.search.partials import Entry, Events, Mark, Partial, Start, follow
 from spaseq.matching.search.search import SequenceSearch
 
 #: Arrival numbers of events that have not arrived.

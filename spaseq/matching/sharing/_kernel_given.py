@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._jit import inlined, kernel
 from spaseq.events import Ids
@@ -12,6 +12,57 @@ _FAR: Final = 32
 
 #: The matches of this many are written for all members before the next: neighbours are near in memory.
 _NEAR: Final = 1 << 10
+
+
+class FoundRows(NamedTuple):
+    """Rows found: row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``.
+
+    Each of these is a position, a site, and which of its event's solutions.
+    """
+
+    steps: Ids
+    begins: Ids
+    stops: Ids
+
+
+class SortedMatches(NamedTuple):
+    """The matches of each member in ``order``, those of member i from ``bounds[i]`` on.
+
+    ``sizes``: the number of events of each member's matches. ``widths``: events per match if all are taken at
+    the same sites in turn, else 0. ``extent``: the least and the greatest position, and the least number of a
+    solution. ``at``: room for a number a member.
+    """
+
+    bounds: Ids
+    at: Ids
+    order: Ids
+    sizes: Ids
+    widths: Ids
+    extent: Ids
+
+
+class EventBatches(NamedTuple):
+    """Batches: batch c begins at position ``starts[c]`` and place ``firsts[c]``.
+
+    ``before[g, c]`` solutions of GPM g are in the batches before it; ``gpms`` has the GPM of each site.
+    """
+
+    starts: Ids
+    firsts: Ids
+    gpms: Ids
+    before: Ids
+
+
+class MatchColumns(NamedTuple):
+    """The events of each member's matches, by their ``places`` and ``rows``.
+
+    ``offsets``: where the events of each match begin among those of its member, and where the last ones end,
+    from ``bounds[m] + m`` on.
+    """
+
+    offsets: Ids
+    places: Ids
+    rows: Ids
 
 
 @kernel
@@ -28,36 +79,30 @@ def tell_apart(members: Ids, numbers: Ids, last: Ids, apart: Ids) -> None:
 
 
 @kernel
-def number_paths(
-    steps: Ids, begins: Ids, stops: Ids, numbers: Ids, members: Ids, ranks: Ids, ends: Ids, paths: Ids
-) -> None:
+def number_paths(rows: FoundRows, numbers: Ids, members: Ids, ranks: Ids, ends: Ids, paths: Ids) -> None:
     """Write a number for each event of some matches, which compares as its position and its GPM's name.
 
-    Match i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and solution.
     ``numbers`` are the matches, ``members`` the member of each. ``ranks``: for each member and site, the
     rank of its GPM's name. Writes to ``ends`` where the events of each match end.
     """
     to = 0
     for i in range(len(numbers)):
-        for at in range(begins[numbers[i]], stops[numbers[i]]):
-            paths[to] = steps[at, 0] * ranks.shape[1] + ranks[members[i], steps[at, 1]]
+        for at in range(rows.begins[numbers[i]], rows.stops[numbers[i]]):
+            paths[to] = rows.steps[at, 0] * ranks.shape[1] + ranks[members[i], rows.steps[at, 1]]
             to += 1
         ends[i] = to
 
 
 @kernel
-def sort(
-    steps: Ids, begins: Ids, stops: Ids, members: Ids, numbers: Ids, last: Ids, ranks: Ids, bounds: Ids,
-    at: Ids, order: Ids, sizes: Ids, widths: Ids, extent: Ids,
-) -> bool:  # fmt: skip
-    """Write the matches of each member, in the order of delivery; those of member i from ``bounds[i]`` on.
+def sort(rows: FoundRows, members: Ids, numbers: Ids, last: Ids, ranks: Ids, out: SortedMatches) -> bool:
+    """Write the matches of each member in the order of delivery.
 
     ``members``: the member of each match in ``numbers``. If ``last`` has columns, matches of one member with
     the same ``last`` are sorted by their events. Returns False, and the result is invalid, if two such
-    matches are the same, or if one is far from its place. Writes the number of events of each member's
-    matches. ``widths``: events per match if all are taken at the same sites in turn, else 0. ``extent``: the
-    least and the greatest position, and the least number of a solution. ``at``: room for a number a member.
+    matches are the same, or if one is far from its place.
     """
+    steps, begins, stops = rows
+    bounds, at, order, sizes, widths, extent = out
     extent[0] = extent[1] = steps[begins[numbers[0]], 0]
     extent[2] = 0
     for m in range(len(sizes)):
@@ -122,16 +167,15 @@ def _compare_all(steps: Ids, i: int, last_i: int, j: int, last_j: int, ranks: Id
 
 @kernel
 def lay(
-    steps: Ids, begins: Ids, stops: Ids, bounds: Ids, order: Ids, at: Ids, to: Ids, starts: Ids, firsts: Ids,
-    gpms: Ids, before: Ids, offsets: Ids, places: Ids, rows: Ids,
-) -> None:  # fmt: skip
+    found: FoundRows, bounds: Ids, order: Ids, at: Ids, to: Ids, chunks: EventBatches, columns: MatchColumns
+) -> None:
     """Write the events of each member's matches, one match after the other, those of member m at ``to[m]``.
 
-    Batch c begins at position ``starts[c]`` and place ``firsts[c]``; ``before[g, c]`` solutions of GPM g are
-    in the batches before it; ``gpms`` has the GPM of each site. ``offsets`` gets where the events of each
-    match begin among those of its member, and where the last ones end, from ``bounds[m] + m`` on. ``at``: a
-    copy of ``bounds``; it and ``to`` are overwritten.
+    ``bounds``, ``order``: see ``SortedMatches``. ``at``: a copy of ``bounds``; it and ``to`` are overwritten.
     """
+    steps, begins, stops = found
+    starts, firsts, gpms, before = chunks
+    offsets, places, rows = columns
     chunk = near = 0
     for m in range(len(bounds) - 1):
         offsets[bounds[m] + m] = 0

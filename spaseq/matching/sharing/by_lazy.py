@@ -14,7 +14,6 @@ from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
 from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import UnsolvedError
 from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.lazy.matcher import LazyMatcher
@@ -23,6 +22,7 @@ from spaseq.matching.lazy.plans import plans
 from spaseq.matching.lazy.records import outcome
 from spaseq.matching.lazy.tables import LazyTables, compile_all
 from spaseq.matching.model import StreamWindow
+from spaseq.matching.sharing._kernel_given import FoundRows
 from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.sharing.member import GroupPart, Member
@@ -59,41 +59,74 @@ class LazyGroup(PrefixGroup):
             part.plain(begin, len(gpms)) for part, begin in zip(self._own, self._sites.tolist(), strict=False)
         ]
         self._giving = Giving(self._own, plain, np.array(gpms, dtype=np.int64))
-        self._lazy = self.together(whole, members, compiled)
+        self._lazy = self._together(whole, members, compiled)
         return self._own
 
-    def together(self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables) -> SharedLazy:
+    def _together(
+        self, whole: SequencePattern, members: Sequence[Member], compiled: LazyTables
+    ) -> LazyMatcher:
         """Return the common matcher."""
         first = members[0]
+        if first.bound is not None:
+            from spaseq.matching.sharing.bounded.by_lazy import shedding
+
+            made, self.kept = shedding(whole, members, self.widest, compiled, np.diff(self._sites))
+            made.give_to(self.give)
+            return made
         budget = Budget(first.context.budget.limits.times(len(members)))
-        made = SharedLazy(
+        alike = LazyMatcher(
             whole, first.dictionary, first.context, self.widest, compiled=compiled, budget=budget
         )
-        made.gathers()
-        return made
+        alike.give_to(self._gather)
+        return alike
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
-        found, choices = self._lazy.found_in(batch, start, solutions)
+        if self.kept is not None:
+            self.reached = start + len(batch)
+        self._go_through(self._lazy.process(batch, start, solutions))
         self.reached = start + len(batch)
-        if len(found):
-            self.give(found, choices, start)
+        self._give_gathered()
+
+    def look_one(self, event: Single, start: int) -> bool:
+        before = self.reached
+        if self.kept is not None:
+            self.reached = start + 1
+        try:
+            self._go_through(self._lazy.take_single(event, start))
+        except UnsolvedError:
+            self.reached = before
+            return False
+        self.reached = start + 1
+        self._give_gathered()
+        return True
+
+    def _go_through(self, looking: Iterator[Block] | None) -> None:
+        """Process events: the matcher makes no block of their results, but passes them on."""
+        self._taken: list[tuple[Ints, Ints, int]] = []
+        for _ in looking or ():
+            pass
+
+    def _gather(self, found: Ints, choices: Ints, start: int) -> None:
+        self._taken.append((found, choices, start))
+
+    def _give_gathered(self) -> None:
+        """Give members all results of the last events."""
+        if not self._taken:
+            return
+        before = 0
+        for found, choices, _ in self._taken:
+            found[:, [outcome.BEGIN, outcome.END]] += before
+            before += len(choices)
+        of_all, of_each, starts = zip(*self._taken, strict=True)
+        self.give(np.concatenate(of_all), np.concatenate(of_each), starts[0])
 
     def alone(self) -> tuple[Taking, Sequence[str]]:
         return self._lazy.taking, self._lazy.gpms
 
-    def look_one(self, event: Single, start: int) -> bool:
-        try:
-            found = self._lazy.found_in_one(event, start)
-        except UnsolvedError:
-            return False
-        self.reached = start + 1
-        if found is not None and len(found[0]):
-            self.give(*found, start)
-        return True
-
     def narrow(self, live: frozenset[int], reach: int) -> None:
         over = [i for i in range(len(self._own)) if i not in live]
-        self._lazy.restrict([plan for i in over for plan in range(self._plans[i], self._plans[i + 1])], reach)
+        plans_over = [plan for i in over for plan in range(self._plans[i], self._plans[i + 1])]
+        self._lazy.memory.restrict(plans_over, reach)
 
     def give(self, found: Ints, choices: Ints, start: int) -> None:
         """Give members their matches: rows of ``outcome``, and the choices of each."""
@@ -101,11 +134,9 @@ class LazyGroup(PrefixGroup):
         if self._keys:
             events, keys = found[:, outcome.EVENT], self._partitions(found)
             found = found[np.lexsort((ranks(events, keys, self._dictionary), events))]
-        begins, ends = found[:, outcome.BEGIN].copy(), found[:, outcome.END].copy()
+        rows = FoundRows(choices, found[:, outcome.BEGIN].copy(), found[:, outcome.END].copy())
         lot = self._lot(found, choices, start)
-        for i, numbers, block in self._giving.blocks(
-            history, lot, begins, ends, choices, self._partitions(found)
-        ):
+        for i, numbers, block in self._giving.blocks(history, lot, rows, self._partitions(found)):
             part = self._own[i]
             if block is None or found[numbers, outcome.UNSURE].any():
                 part.follow(history)
@@ -163,61 +194,6 @@ def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], LazyLooks]
     own = plans(pattern)
     items = [item for plan in own for item in plan.items]
     return len(own), tuple(item.atom.gpm for item in items), looks(pattern, items)
-
-
-class SharedLazy(LazyMatcher):
-    """The matcher of a group: its matches go to the members."""
-
-    def gathers(self) -> None:
-        """Finish the creation."""
-        self._taken: list[tuple[Ints, Ints]] = []
-
-    @property
-    def history(self) -> History:
-        """The events that matches may still have."""
-        return self._columns.history
-
-    def found_in(
-        self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
-    ) -> tuple[Ints, Ints]:
-        """Process events; return what they complete: rows of ``outcome``, and the choices."""
-        return self._found_by(self.process(batch, start, solutions))
-
-    def found_in_one(self, event: Single, start: int) -> tuple[Ints, Ints] | None:
-        """Do the same for a single event; None for nothing. Raises as ``take_single`` does."""
-        looking = self.take_single(event, start)
-        return None if looking is None else self._found_by(looking)
-
-    def _found_by(self, looking: Iterator[Block]) -> tuple[Ints, Ints]:
-        self._taken = []
-        for _ in looking:
-            pass
-        before = 0
-        for found, choices in self._taken:
-            found[:, [outcome.BEGIN, outcome.END]] += before
-            before += len(choices)
-        if not self._taken:
-            return np.zeros((0, outcome.SIZE), dtype=np.int64), np.zeros((0, 3), dtype=np.int64)
-        found, choices = map(np.concatenate, zip(*self._taken, strict=True))
-        return found, choices
-
-    def restrict(self, over: Sequence[int], reach: int) -> None:
-        """Disable some plans; the events of the others are kept for this reach on the window's axis."""
-        self._memory.restrict(over, reach)
-
-    @property
-    def taking(self) -> Taking:
-        """Takes single events."""
-        return self._columns.taking
-
-    def _waited(self) -> Iterator[Block]:
-        return self._found(None)
-
-    def _found(self, unfinished: int | None) -> Iterator[Block]:
-        found, choices = self._memory.take(unfinished)
-        if len(found):
-            self._taken.append((found, choices))
-        yield from ()
 
 
 def _some(found: Ints, choices: Ints, numbers: Ints, site: int) -> tuple[Ints, Ints]:

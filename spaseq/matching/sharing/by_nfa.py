@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,26 +10,26 @@ from spaseq.alone import Single
 from spaseq.events import EventBatch
 from spaseq.limits import Budget
 from spaseq.matching.columns.alone.taking import Taking
-from spaseq.matching.columns.blocks.found import Block
-from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import UnsolvedError
-from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.host import Key
 from spaseq.matching.nfa.exact import Path, RunReplay
-from spaseq.matching.nfa.matcher import NfaMatcher
-from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches, unrolled
-from spaseq.matching.nfa.records import gates, header, places
+from spaseq.matching.nfa.matches import FoundRuns, Ints, RunMatches
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
+from spaseq.matching.sharing._kernel_given import FoundRows
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
 from spaseq.matching.sharing.member import GroupPart, Member
 from spaseq.matching.sharing.merge import Tables, tables
+from spaseq.matching.sharing.shared_nfa import SharedNfa
 from spaseq.patterns.spectra.solutions import Solutions
 
 
 class NfaGroup(PrefixGroup):
     """Members as runs of one kernel."""
+
+    # Credits matches to what a bound has learned.
+    _finds: Callable[[Lot, int], None] | None = None
 
     def prepare(self, members: Sequence[Member], offsets: Sequence[int]) -> Sequence[GroupPart]:
         first = members[0]
@@ -40,37 +40,49 @@ class NfaGroup(PrefixGroup):
             NfaPart(self, member, offset, number, self._tables)
             for number, (member, offset) in enumerate(zip(members, offsets, strict=True))
         ]
-        self._kernel = self.together(members)
+        self._kernel = self._together(members)
         gpms = [self._tables.compiled.gpms.index(c.unit.gpm) for c in self._tables.compiled.candidates]
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         return self._own
 
-    def together(self, members: Sequence[Member]) -> SharedNfa:
+    def _together(self, members: Sequence[Member]) -> SharedNfa:
         """Return the common kernel."""
         first, t = members[0], self._tables
+        if first.bound is not None:
+            from spaseq.matching.sharing.bounded.by_nfa import shedding
+
+            made, self.kept = shedding(self.is_relevant, self.give, t, members, self.widest)
+            self._finds = made.find
+            return made
         budget = Budget(first.context.budget.limits.times(len(members)))
-        made = SharedNfa(t.merged.pattern, first.dictionary, first.context, self.widest, t.compiled, budget)
-        made.gathers(self)
-        return made
+        alike = SharedNfa(t.merged.pattern, first.dictionary, first.context, self.widest, t.compiled, budget)
+        alike.gathers(self.is_relevant)
+        return alike
 
     def look(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:
+        if self.kept is not None:
+            self.reached = start + len(batch)
         found = self._kernel.found_in(batch, start, solutions)
         self.reached = start + len(batch)
         if found is not None:
             self.give(found)
 
-    def alone(self) -> tuple[Taking, Sequence[str]]:
-        return self._kernel.taking, self._kernel.gpms
-
     def look_one(self, event: Single, start: int) -> bool:
+        before = self.reached
+        if self.kept is not None:
+            self.reached = start + 1
         try:
             found = self._kernel.found_in_one(event, start)
         except UnsolvedError:
+            self.reached = before
             return False
         self.reached = start + 1
         if found is not None:
             self.give(found)
         return True
+
+    def alone(self) -> tuple[Taking, Sequence[str]]:
+        return self._kernel.taking, self._kernel.gpms
 
     def narrow(self, live: frozenset[int], reach: int) -> None:
         self._kernel.restrict(self._tables.gates, live)
@@ -90,9 +102,8 @@ class NfaGroup(PrefixGroup):
         history = self._kernel.history
         begins = np.concatenate([[0], np.cumsum(runs.depths)])
         lot = self._lot(runs, begins)
-        for i, numbers, block in self._giving.blocks(
-            history, lot, begins[:-1], begins[1:], runs.steps, runs.keys
-        ):
+        rows = FoundRows(runs.steps, begins[:-1], begins[1:])
+        for i, numbers, block in self._giving.blocks(history, lot, rows, runs.keys):
             part = self._own[i]
             if block is None:
                 part.follow(history)
@@ -121,7 +132,10 @@ class NfaGroup(PrefixGroup):
             until = np.array([part.until for part in self._own], dtype=np.int64)
             wanted = last[numbers] < until[members]
             members, numbers = members[wanted], numbers[wanted]
-        return Lot(members, numbers, runs.ends)
+        lot = Lot(members, numbers, runs.ends)
+        if self._finds is not None:
+            self._finds(lot, len(runs.ways))
+        return lot
 
 
 class NfaPart(GroupPart):
@@ -156,68 +170,6 @@ class NfaPart(GroupPart):
         steps[:, 1] = self._candidates[steps[:, 1]]
         own = runs._replace(ways=self._accepts[runs.ways], steps=steps)
         self.member.take_found(list(self._matches.of_runs(own)), before - self.offset)
-
-
-class SharedNfa(NfaMatcher):
-    """The kernel of a group: its matches go to the members."""
-
-    def gathers(self, group: NfaGroup) -> None:
-        """Set the group to gather for; called once the group is made."""
-        self._for = group
-        self._runs: list[FoundRuns] = []
-        self._is_plain = False  # no match is made here
-
-    @property
-    def taking(self) -> Taking:
-        """Takes single events."""
-        return self._columns.taking
-
-    @property
-    def history(self) -> History:
-        """The events that runs may still have."""
-        return self._columns.history
-
-    def found_in(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> FoundRuns | None:
-        """Process events; return the runs that they complete, if there are any; see ``process``."""
-        return self._found_by(self.process(batch, start, solutions))
-
-    def found_in_one(self, event: Single, start: int) -> FoundRuns | None:
-        """Do the same for a single event. Raises as ``take_single`` does."""
-        self._runs = []
-        looking = self.take_single(event, start)
-        return None if looking is None else self._found_by(looking)
-
-    def _found_by(self, looking: Iterable[Block]) -> FoundRuns | None:
-        self._runs = []
-        for _ in looking:
-            pass
-        return self.gathered()
-
-    def gathered(self) -> FoundRuns | None:
-        """Return the runs found since the last call, if there are any."""
-        found, self._runs = self._runs, []
-        return FoundRuns(*map(np.concatenate, zip(*found, strict=True))) if found else None
-
-    def reach(self, limit: int) -> None:
-        """Set how long runs live on the window's axis from their first event on."""
-        self._tables[v.LIMIT] = limit
-
-    def restrict(self, of_gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:
-        """Close the gates of other members; ``of_gates``: the members of each gate."""
-        t = self._tables
-        begin = int(t[t[v.START] + places.GATES])
-        rows = t[begin : begin + len(of_gates) * gates.SIZE].reshape(-1, gates.SIZE)
-        over = [number for number, of in enumerate(of_gates) if not of & members]
-        rows[over, gates.CANDIDATES_END] = rows[over, gates.CANDIDATES]
-
-    def _found(self) -> Iterator[Block]:
-        m = self._memory.ints
-        if m[header.FOUND_COUNT]:
-            self._runs.append(unrolled(m, len(self._keys)))
-        yield from ()
-
-    def _is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        return self._for.is_relevant(path, step, key)
 
 
 def _some(runs: FoundRuns, offsets: Ints, numbers: Ints) -> FoundRuns:

@@ -24,6 +24,7 @@ from spaseq.matching.nfa.skip.matcher import Preferred, SkipMatcher
 from spaseq.matching.nfa.skip.records import preferences
 from spaseq.matching.nfa.skip.tables import MemberMasks, OptionStep, Ordering, ordering
 from spaseq.matching.nfa.tables.compiling import compile_tables, like_tables
+from spaseq.matching.sharing._kernel_given import FoundRows
 from spaseq.matching.sharing.canonical import start
 from spaseq.matching.sharing.giving import Giving, Lot, PlainSites
 from spaseq.matching.sharing.group import PrefixGroup
@@ -136,9 +137,8 @@ class SkipGroup(PrefixGroup):
         history = self._ordered.history
         begins = np.concatenate([[0], np.cumsum(found.depths)])
         lot = self._lot(found, start, time)
-        for i, numbers, block in self._giving.blocks(
-            history, lot, begins[:-1], begins[1:], found.steps, found.keys
-        ):
+        rows = FoundRows(found.steps, begins[:-1], begins[1:])
+        for i, numbers, block in self._giving.blocks(history, lot, rows, found.keys):
             part = self._own[i]
             if block is None:
                 part.follow(history)

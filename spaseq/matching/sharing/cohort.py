@@ -203,8 +203,6 @@ def _together(members: Mapping[Member, int], reached: int) -> None:
 
 def _of(member: Member) -> type[PrefixGroup]:
     """Return the class of groups that a member can be in."""
-    from spaseq.matching.sharing.bounded.by_lazy import SheddingLazyGroup
-    from spaseq.matching.sharing.bounded.by_nfa import SheddingNfaGroup
     from spaseq.matching.sharing.by_lazy import LazyGroup
     from spaseq.matching.sharing.by_nfa import NfaGroup
     from spaseq.matching.sharing.by_skip import SkipGroup
@@ -213,8 +211,7 @@ def _of(member: Member) -> type[PrefixGroup]:
     if member.skips:
         return SkipGroup
     groups: dict[str, type[PrefixGroup]] = {"nfa": NfaGroup, "tecs": TecsGroup, "lazy": LazyGroup}
-    bounded: dict[str, type[PrefixGroup]] = {"nfa": SheddingNfaGroup, "lazy": SheddingLazyGroup}
-    return (groups if member.bound is None else bounded)[member.matcher]
+    return groups[member.matcher]
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:

@@ -59,17 +59,17 @@ class Giving:
                 ranks[:] = np.where(of.own < 0, 0, of.sites.ranks[of.own])
 
     def blocks(
-        self, history: History, lot: Lot, begins: Ints, stops: Ints, steps: Ints, keys: Ints
+        self, history: History, lot: Lot, given: k.FoundRows, keys: Ints
     ) -> Iterator[tuple[int, Ints, Columns | None]]:
         """Yield, for each member with matches, its number, its rows, and their block; None if it makes that
         itself.
 
-        Row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``: position, site, and which of its
-        event's solutions; and the partition ``keys[i]``.
+        Row i of ``given`` has the partition ``keys[i]``.
         """
         if not len(lot.numbers):
             return
-        order, bounds, sizes, widths, extent, again = self._sorted(lot, begins, stops, steps)
+        by_member, again = self._sorted(lot, given)
+        bounds, _, order, sizes, widths, extent = by_member
         least, most, row = extent.tolist()
         stretch = None if row < 0 else history.between(least, most, _FEW)
         found = [i for i, size in enumerate(sizes.tolist()) if size]
@@ -85,10 +85,9 @@ class Giving:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         offsets = np.empty(len(order) + len(bounds), dtype=np.int64)
         places, rows = (np.empty(int(ends[-1]), dtype=np.int64) for _ in range(2))
-        k.lay(
-            steps, begins, stops, bounds, order, bounds.copy(), ends[:-1].copy(), starts, stretch.begins,
-            self._gpms, before, offsets, places, rows,
-        )  # fmt: skip
+        chunks = k.EventBatches(starts, stretch.begins, self._gpms, before)
+        laid = k.MatchColumns(offsets, places, rows)
+        k.lay(given, bounds, order, bounds.copy(), ends[:-1].copy(), chunks, laid)
         events, width_of = ends.tolist(), widths.tolist()
         for i in found:
             begin, end, plain = cuts[i], cuts[i + 1], self._plain[i]
@@ -101,12 +100,12 @@ class Giving:
             seen, partitions = self._parts[i].seen(stretch), keys[own]
             of_events = places[held].copy(), rows[held].copy()
             if width_of[i]:
-                first = begins.item(own.item(0))
-                form = tuple(plain.own[steps[first : first + width_of[i], 1]].tolist())
+                first = given.begins.item(own.item(0))
+                form = tuple(plain.own[given.steps[first : first + width_of[i], 1]].tolist())
                 yield i, own, Columns.alike(plain.sites, seen, partitions, of_events[0], form, of_events[1])
                 continue
             sites = np.empty(events[i + 1] - events[i], dtype=np.int64)
-            k.lay_sites(steps, begins, stops, own, plain.own, sites)
+            k.lay_sites(*given, own, plain.own, sites)
             own_offsets = offsets[begin + i : end + i + 1].copy()
             yield (
                 i,
@@ -114,12 +113,10 @@ class Giving:
                 Columns(plain.sites, seen, partitions, own_offsets, of_events[0], sites, of_events[1]),
             )
 
-    def _sorted(
-        self, lot: Lot, begins: Ints, stops: Ints, steps: Ints
-    ) -> tuple[Ints, Ints, Ints, Ints, Ints, Mask | None]:
-        """Return the matches of each member in the order of delivery, and the results of ``k.sort``.
+    def _sorted(self, lot: Lot, given: k.FoundRows) -> tuple[k.SortedMatches, Mask | None]:
+        """Return the matches of each member in the order of delivery.
 
-        The last result: for all matches by number, whether they are in a group in which two are the same, if
+        The second result: for all rows by number, whether they are in a group in which two are the same, if
         there is one.
         """
         members, numbers, last = lot
@@ -127,20 +124,17 @@ class Giving:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(members, minlength=count))])
         order, extent = np.empty(len(numbers), dtype=np.int64), np.zeros(3, dtype=np.int64)
         at, sizes, widths = np.zeros((3, count), dtype=np.int64)
-        out = bounds, at, order, sizes, widths, extent
+        out = k.SortedMatches(bounds, at, order, sizes, widths, extent)
         none = np.zeros((0, 0), dtype=np.int64)
         again = None
-        ends_with = none if last is None else last
-        if not k.sort(steps, begins, stops, members, numbers, ends_with, self._ranks, *out):
+        if not k.sort(given, members, numbers, none if last is None else last, self._ranks, out):
             assert last is not None
             # Many have the same last event, for which insertion is slow, or two are the same.
-            lot, again = self._arranged(lot, last, begins, stops, steps)
-            k.sort(steps, begins, stops, lot.members, lot.numbers, none, self._ranks, *out)
-        return order, bounds, sizes, widths, extent, again
+            lot, again = self._arranged(lot, last, given)
+            k.sort(given, lot.members, lot.numbers, none, self._ranks, out)
+        return out, again
 
-    def _arranged(
-        self, lot: Lot, last: Ints, begins: Ints, stops: Ints, steps: Ints
-    ) -> tuple[Lot, Mask | None]:
+    def _arranged(self, lot: Lot, last: Ints, given: k.FoundRows) -> tuple[Lot, Mask | None]:
         """Return the matches grouped by member, in the order of delivery; see ``_sorted`` for the second
         result.
         """
@@ -148,15 +142,15 @@ class Giving:
         members, numbers = lot.members[together], lot.numbers[together]
         ends = np.zeros(len(numbers) + 1, dtype=np.int64)
         apart, placed, work, again = np.zeros((4, len(numbers)), dtype=np.int64)
-        paths = np.empty(int((stops[numbers] - begins[numbers]).sum()), dtype=np.int64)
+        paths = np.empty(int((given.stops[numbers] - given.begins[numbers]).sum()), dtype=np.int64)
         k.tell_apart(members, numbers, last, apart)
-        k.number_paths(steps, begins, stops, numbers, members, self._ranks, ends[1:], paths)
+        k.number_paths(given, numbers, members, self._ranks, ends[1:], paths)
         if arrange(paths, ends, apart, placed, work, again):
             ordered = Lot(members, numbers[placed], None)
         else:
             ordered = Lot(members, numbers, None)
         if not again.any():
             return ordered, None
-        same = np.zeros(len(begins), dtype=np.bool_)
+        same = np.zeros(len(given.begins), dtype=np.bool_)
         same[numbers[again != 0]] = True
         return ordered, same

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,18 @@ Ints = npt.NDArray[np.int64]
 _What = TypeVar("_What")
 
 
+class Keeping(Protocol):
+    """The bound of a group."""
+
+    def begin(self) -> None:
+        """Begin with the members, which have the group from now on."""
+        ...
+
+    def weigh(self, live: frozenset[int]) -> None:
+        """Restrict the bound to these members."""
+        ...
+
+
 class PrefixGroup(ABC):
     """Members, and the matcher that runs them all; each matcher has a class of groups. ``error``: has ended
     them.
@@ -41,6 +53,8 @@ class PrefixGroup(ABC):
     """
 
     error: Exception | None
+    #: The bound that the group keeps, if it keeps one.
+    kept: Keeping | None = None
 
     def __init__(self, members: Sequence[Member], windows: Sequence[StreamWindow]) -> None:
         """Group members that see their first events now. Raises ``BeyondTables``, with the
@@ -79,6 +93,8 @@ class PrefixGroup(ABC):
         self.windows = windows
         self.widest = max(windows, key=lambda window: window.size)
         self.parts = self.prepare(members, offsets)
+        if self.kept is not None:
+            self.kept.begin()
         self.reached = reached
         self.reach = self.widest.reach
         #: The place of its first event on the window's axis.
@@ -148,6 +164,8 @@ class PrefixGroup(ABC):
         self._index, self._nothing = None, {}
         self.reach = max((self.windows[i].reach for i in live), default=0)
         self.narrow(frozenset(live), self.reach)
+        if self.kept is not None:
+            self.kept.weigh(frozenset(live))
 
     def see(self, batch: EventBatch, start: int) -> None:
         """Process events, unless another member came first; errors are raised by each member."""

@@ -19,7 +19,6 @@ from spaseq.matching.columns.alone.singles import Counts
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.columns.chunk import MemberNames, Renamed, SolvedBatch, Stretch
 from spaseq.matching.columns.history import History
-from spaseq.matching.columns.matcher import Immediate
 from spaseq.matching.context import Context
 from spaseq.matching.sharing.canonical import Canonical
 from spaseq.patterns.evaluator import GpmEvaluator
@@ -86,7 +85,7 @@ class MemberGroup(Protocol):
         ...
 
 
-class Member(Immediate):
+class Member:
     """One of the queries: a matcher that gets its matches from a group.
 
     ``until``: matches that end at this position or later are not needed. ``queries`` returns the number of
@@ -261,6 +260,27 @@ class Member(Immediate):
         if self._cohort is not None:
             self._cohort.forget(self)
             self._cohort = None
+
+    # --- time: a match is certain at its last event ---
+
+    @property
+    def waits(self) -> bool:
+        """See ``ByColumns.waits``."""
+        return False
+
+    def is_due(self, time: int) -> bool:
+        """See ``Quick.is_due``."""
+        del time
+        return False
+
+    def advance(self, time: int) -> Iterator[Block]:
+        """See ``ByColumns.advance``."""
+        del time
+        yield from ()
+
+    def settled(self, time: int) -> int:
+        """See ``ByColumns.settled``."""
+        return time
 
     # --- as a part of the group -----------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.bounds import Policy, Pool, Shed, WorkClock
+from spaseq.bounds import Bound, Policy, Pool, Shed, WorkClock
 from spaseq.errors import warn_within
 from spaseq.events import EventBatch
 from spaseq.matching.columns.blocks.found import Block
@@ -62,6 +62,8 @@ class SheddingLazy(LazyMatcher):
         self._memory.bound()
         self.shed = Shed()
         self._bound = bound
+        #: Called when the figures of ``shed`` have changed.
+        self.tells: Callable[[], None] | None = None
         self._name = query.name
         self._overload = None if bound.latency is None else Overload(bound.latency)
         # The baselines pass over nothing.
@@ -211,11 +213,7 @@ class SheddingLazy(LazyMatcher):
         numbers = self._columns.numbers
         self._rows.credit(found, choices, numbers.numbers, numbers.codes)
         self._found_so_far += len(found)
-        yield from self._matched(found, choices)
-
-    def _matched(self, found: Ints, choices: Ints) -> Iterator[Block]:
-        """Yield results as matches."""
-        yield from self._matches.of(found, choices)
+        yield from self._made(found, choices)
 
     # --- observing and shedding -------------------------------------------------------------------
 
@@ -321,3 +319,16 @@ class SheddingLazy(LazyMatcher):
 
     def _estimate(self) -> None:
         self.shed.recall = recall_of(self._found_so_far, float(self._rows.missed.sum()), self.shed)
+        if self.tells is not None:
+            self.tells()
+
+    # --- for several queries ------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of a match by its first item, among those of all plans; may be changed."""
+        return self._rows.weights
+
+    def keep_bound(self, bound: Bound) -> None:
+        """Keep another bound from now on."""
+        self._bound = bound

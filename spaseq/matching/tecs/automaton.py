@@ -61,9 +61,9 @@ class DeterministicAutomaton:
         # The targets of the transitions from configurations, by label.
         self._steps: dict[Configuration, Mapping[int, Sequence[Configuration]]] = {}
         self.start = Configuration(start)
-        self.target = np.full((_LEAST, len(labels)), -1, dtype=np.int64)
-        self.outgoing = np.zeros(_LEAST, dtype=np.int64)
-        self.accepting = np.zeros(_LEAST, dtype=np.int64)
+        #: A row of targets for each label, -1 for unknown; which states accept; the labels of each, as bits.
+        self.table = np.zeros((len(labels) + 2, _LEAST), dtype=np.int64)
+        self.table[: len(labels)] = -1
         self.unknown = 0
         self._number(frozenset({self.start}))
 
@@ -92,7 +92,8 @@ class DeterministicAutomaton:
         reached = frozenset(
             to for configuration in self._states[state] for to in self._by_label(configuration).get(label, ())
         )
-        self.target[state, label] = self._number(reached)
+        target = self._number(reached)
+        self.table[label, state] = target
         self.unknown -= 1
 
     def _by_label(self, configuration: Configuration) -> Mapping[int, Sequence[Configuration]]:
@@ -113,9 +114,9 @@ class DeterministicAutomaton:
         self._steps.clear()
         for number, state in enumerate(self._states):
             self._describe(number, state)
-        labels = 1 << np.arange(self.target.shape[1])
-        wanted = (self.outgoing[: len(self), None] & labels) != 0
-        self.unknown = int((wanted & (self.target[: len(self)] < 0)).sum())
+        targets = self.table[:-2, : len(self)]
+        wanted = (self.table[-1, : len(self)] & (1 << np.arange(len(targets)))[:, None]) != 0
+        self.unknown = int((wanted & (targets < 0)).sum())
 
     def _number(self, state: frozenset[Configuration]) -> int:
         number = self._numbers.get(state)
@@ -123,19 +124,19 @@ class DeterministicAutomaton:
             return number
         number = self._numbers[state] = len(self._states)
         self._states.append(state)
-        if number == len(self.outgoing):
-            self.target = np.concatenate([self.target, np.full_like(self.target, -1)])
-            self.outgoing = np.concatenate([self.outgoing, np.zeros_like(self.outgoing)])
-            self.accepting = np.concatenate([self.accepting, np.zeros_like(self.accepting)])
+        if number == self.table.shape[1]:
+            more = np.zeros_like(self.table)
+            more[:-2] = -1
+            self.table = np.concatenate([self.table, more], axis=1)
         self._describe(number, state)
-        self.unknown += int(self.outgoing[number]).bit_count()
+        self.unknown += int(self.table[-1, number]).bit_count()
         return number
 
     def _describe(self, number: int, state: frozenset[Configuration]) -> None:
         """Set whether matches end in a state, and by which labels runs leave it."""
-        self.accepting[number] = any(True for c in state for _ in self.endings(c))
+        self.table[-2, number] = any(True for c in state for _ in self.endings(c))
         labels = {label for c in state for label in self._by_label(c)}
-        self.outgoing[number] = sum(1 << label for label in labels)
+        self.table[-1, number] = sum(1 << label for label in labels)
 
     def _act(self, counts: Counts, actions: tuple[Action, ...]) -> Counts | None:
         """Return the counters after some actions; None if one of them is impossible."""

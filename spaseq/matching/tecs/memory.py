@@ -14,6 +14,7 @@ from spaseq.matching.tecs.compiled import _kernel_active as active_state
 from spaseq.matching.tecs.compiled import _kernel_layout as lay
 from spaseq.matching.tecs.compiled import _kernel_node as node
 from spaseq.matching.tecs.compiled import _kernel_partition as partition
+from spaseq.matching.tecs.compiled._kernel import run
 from spaseq.matching.tecs.compiled._kernel_keys import move_partitions
 from spaseq.matching.tecs.records import counter, root
 
@@ -89,8 +90,15 @@ class TecsMemory(Roots):
             (_NODES, node.SIZE), (_FOUND, root.SIZE), (_KEYS, keys + 2)
         )
         self.nodes[1] = node.MARK, 0, 0, EARLIEST
-        self.parts, self.table, self.work = lay.arrays((0, 0), (0,), (0,))
+        self.parts, self.table = lay.arrays((0, 0), (0,))
         self._allocate(_PARTITIONS if keys else 1)
+
+    def run(self, columns: lay.Ints) -> int:
+        """Continue with a batch; return what the kernel needs."""
+        return run(
+            self.counters, self.nodes, self.parts, self.table, self.found, self.seen, self.automaton.table,
+            columns,
+        )  # fmt: skip
 
     @property
     def partitions(self) -> int:
@@ -115,7 +123,7 @@ class TecsMemory(Roots):
             most_list *= 2
         else:
             active *= 2
-        self._move(old, len(old), active, most_list, EARLIEST)
+        self._move(old, len(old) - 1, active, most_list, EARLIEST)
 
     def more_nodes(self) -> None:
         """Double the ring."""
@@ -165,7 +173,7 @@ class TecsMemory(Roots):
 
     def _move(self, old: lay.Ints, size: int, active: int, most_list: int, least: int) -> None:
         words, entry = _entry(active, most_list)
-        self.parts, self.table, self.work = self._arrays(size, active, most_list)
+        self.parts, self.table = self._arrays(size, active, most_list)
         move_partitions(self.counters, old, self.parts, self.table, words, entry, least)
         self.counters[counter.MOST_ACTIVE], self.counters[counter.MOST_LIST] = active, most_list
 
@@ -173,14 +181,15 @@ class TecsMemory(Roots):
         c = self.counters
         c[counter.WORDS], c[counter.ENTRY_SIZE] = _entry(_ACTIVE, _LIST)
         c[counter.ENTRIES] = partition.WAITING + c[counter.LABELS] * c[counter.WORDS]
-        self.parts, self.table, self.work = self._arrays(size, _ACTIVE, _LIST)
+        self.parts, self.table = self._arrays(size, _ACTIVE, _LIST)
 
-    def _arrays(self, size: int, active: int, most_list: int) -> tuple[lay.Ints, lay.Ints, lay.Ints]:
+    def _arrays(self, size: int, active: int, most_list: int) -> tuple[lay.Ints, lay.Ints]:
         words, entry = _entry(active, most_list)
         width = int(partition.WAITING + self.counters[counter.LABELS] * words + active * entry)
         self._budget.takes("partitions", 8 * size * (width + 3))
-        parts, table, work = lay.arrays((size, width), (1 << (2 * size).bit_length(),), (width,))
-        return parts, table, work
+        # The last row is a place to work in.
+        parts, table = lay.arrays((size + 1, width), (1 << (2 * size).bit_length(),))
+        return parts, table
 
 
 class New(NamedTuple):

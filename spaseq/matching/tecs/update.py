@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._fields import address, plain
 from spaseq.alone import Single
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import EARLIEST, EventBatch
@@ -20,7 +21,7 @@ from spaseq.matching.columns.ranks import ranks
 from spaseq.matching.model import StreamWindow
 from spaseq.matching.tecs.automaton import DeterministicAutomaton
 from spaseq.matching.tecs.compiled import _kernel_layout as lay
-from spaseq.matching.tecs.compiled._kernel import label_events, run, spread
+from spaseq.matching.tecs.compiled._kernel import label_events, spread
 from spaseq.matching.tecs.memory import TecsMemory
 from spaseq.matching.tecs.records import counter, root
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
@@ -72,26 +73,24 @@ class Update:
         if not len(batch):
             return
         self.memory.forget_read()
-        self.go_on(self._columns(batch, start, solutions), start)
+        columns = self._columns(batch, start, solutions)
+        self.go_on(columns, columns.packed(start))
 
-    def go_on(self, columns: LabelColumns, start: int) -> None:
-        """Process a batch in the kernel's form."""
+    def go_on(self, columns: LabelColumns, packed: Ints) -> None:
+        """Process a batch; ``packed``: in the kernel's form."""
         m, c = self.memory, self.memory.counters
         c[counter.EVENT] = c[counter.KEY_NUMBER] = 0
         while True:
-            known = m.automaton
-            status = run(
-                c, m.nodes, m.parts, m.table, known.target, known.accepting, known.outgoing, m.found,
-                m.work, m.seen, *columns, start,
-            )  # fmt: skip
+            status = m.run(packed)
             if status == lay.DONE:
                 return
             if status == lay.ASK:
-                known.find(int(c[counter.STATE_ASKED]), int(c[counter.LABEL_ASKED]))
-                c[counter.KNOWN] = known.unknown == 0
+                m.automaton.find(int(c[counter.STATE_ASKED]), int(c[counter.LABEL_ASKED]))
+                c[counter.KNOWN] = m.automaton.unknown == 0
             elif status == lay.UNRANKED:
                 keys = columns.keys.reshape(-1, len(self.keys))
                 columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary, self.apart))
+                packed = columns.packed(int(packed[lay.START]))
             elif status == lay.WIDER:
                 m.widen()
             elif status == lay.PARTITIONS_FULL:
@@ -132,8 +131,8 @@ class Update:
         return LabelColumns(
             labels,
             np.ascontiguousarray(axis),
-            batch.time,
-            batch.stream,
+            plain(batch.time),
+            plain(batch.stream),
             events,
             flat,
             # If keys only identify the query of a match, any order will do: that of their ids.
@@ -144,7 +143,7 @@ class Update:
 
 
 class LabelColumns(NamedTuple):
-    """A batch in the kernel's form."""
+    """A batch as contiguous columns: see ``_kernel_layout.LabelledEvents``."""
 
     labels: Ints
     axis: Ints
@@ -155,6 +154,11 @@ class LabelColumns(NamedTuple):
     ranks: Ints
     cursors: Ints
     ends: Ints
+
+    def packed(self, start: int) -> Ints:
+        """Return the batch in the kernel's form; it must be kept meanwhile."""
+        fields = *map(address, self), len(self.labels), int(len(self.ranks) > 0), start
+        return np.array(fields, dtype=np.int64)
 
 
 # Single events for the enumerating matcher: each is a few numbers for the kernel.
@@ -181,6 +185,14 @@ class SingleUpdate:
         """Make room for this many solutions of an event."""
         self._events, self._ranks = np.zeros((2, rows), dtype=np.int64)
         self._keys = np.zeros(rows * self._n_keys, dtype=np.int64)
+        self._packed = self._columns(rows, rows).packed(0)
+
+    def _columns(self, rows: int, ranked: int) -> LabelColumns:
+        """Return the event with this many solutions, of which so many have ranks."""
+        return LabelColumns(
+            self._label, self._axis, self._time, self._stream, self._events[:rows],
+            self._keys[: rows * self._n_keys], self._ranks[:ranked], self._cursors, self._ends,
+        )  # fmt: skip
 
     def take(self, event: Single, start: int) -> bool:
         """Process an event without enumeration; do nothing and return False if it is large."""
@@ -195,11 +207,8 @@ class SingleUpdate:
             rows = self._spread(batch)
         count = abs(rows)
         self._axis[0], self._time[0], self._stream[0] = axis, event.at.time, event.at.stream
-        columns = LabelColumns(
-            self._label, self._axis, self._time, self._stream, self._events[:count],
-            self._keys[: count * self._n_keys], self._ranks[: max(rows, 0)], self._cursors, self._ends,
-        )  # fmt: skip
-        update.go_on(columns, start)
+        self._packed[lay.IS_RANKED], self._packed[lay.START] = rows > 0, start
+        update.go_on(self._columns(count, max(rows, 0)), self._packed)
         return True
 
     def _spread(self, batch: Ints) -> int:

@@ -106,12 +106,12 @@ class Walk:
             positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
             offsets, roots = np.empty((2, self._matches + 1), dtype=np.int64)
             offsets[0] = 0
-            status = walk.enumerate_matches(
-                c, memory.nodes, memory.found, int(c[counter.FOUND_COUNT]), state, self._stack, self._path,
-                positions, labels, offsets[1:], roots, np.empty((_AHEAD, 2), dtype=np.int64),
-            )  # fmt: skip
+            tree = walk.Tree(c, memory.nodes, memory.found)
+            room = walk.WalkRoom(self._stack, self._path, np.empty((_AHEAD, 2), dtype=np.int64))
+            out = walk.WalkedMatches(positions, labels, offsets[1:], roots)
+            status = walk.enumerate_matches(tree, c.item(counter.FOUND_COUNT), state, room, out)
             c[counter.READ] = state[walk.ROOT]
-            count, used, width = state[[walk.COUNT, walk.USED, walk.WIDTH]].tolist()
+            _, _, count, used, width, *_ = state.tolist()
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
@@ -139,16 +139,16 @@ def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[Walk
     bounds, rooms = (np.concatenate([[0], np.cumsum(counts)]) for counts in (sizes, matches))
     # Otherwise the last one would have no room.
     rooms = np.minimum(rooms, _MOST_TOGETHER)
-    room = int(rooms[-1])
+    most = int(rooms[-1])
     state = np.zeros((len(found), walk.SIZE), dtype=np.int64)
     state[:, walk.ROOT] = bounds[:-1]
     stack, path = lay.arrays((_DEEP, 2), (_DEEP, 2))
-    positions, labels = (np.empty(_EVENTS * room, dtype=np.int64) for _ in range(2))
-    ends, roots = np.empty((2, room), dtype=np.int64)
-    walk.enumerate_together(
-        memory.counters, memory.nodes, np.concatenate(found), bounds, rooms, _EVENTS, state, stack, path,
-        positions, labels, ends, roots, np.empty((_AHEAD_TOGETHER, 2), dtype=np.int64),
-    )  # fmt: skip
+    positions, labels = (np.empty(_EVENTS * most, dtype=np.int64) for _ in range(2))
+    ends, roots = np.empty((2, most), dtype=np.int64)
+    tree = walk.Tree(memory.counters, memory.nodes, np.concatenate(found))
+    room = walk.WalkRoom(stack, path, np.empty((_AHEAD_TOGETHER, 2), dtype=np.int64))
+    out = walk.WalkedMatches(positions, labels, ends, roots)
+    walk.enumerate_together(tree, bounds, rooms, _EVENTS, state, room, out)
     given: list[tuple[WalkedRoots, int] | None] = []
     columns = [walk.ROOT, walk.WHOLE, walk.WHOLE_USED, walk.WIDTH]
     for (reached, count, used, width), begin, first in zip(

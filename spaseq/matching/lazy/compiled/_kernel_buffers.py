@@ -7,10 +7,11 @@ from typing import Final
 from spaseq._jit import inlined, part
 from spaseq._kernel_events import reach_before
 from spaseq.matching.filters import batch
-from spaseq.matching.filters._kernel_values import DOUBLE, N_GPMS, SHORT, Codes, Floats, Ints
-from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED, T_VALUES
+from spaseq.matching.filters._kernel_values import DOUBLE, N_GPMS, SHORT, Codes, Ints
+from spaseq.matching.lazy.compiled._kernel_layout import NOTHING, T_BUFFERS, T_ORDERED, T_VALUES, LazyMachine
 from spaseq.matching.lazy.records import (
     counter,
+    element,
     interval,
     kept,
     lookup,
@@ -58,17 +59,16 @@ def is_number(identifier: int, codes: Codes) -> bool:
 
 
 @part
-def enter_doubles(
-    t: Ints, r: Ints, rows: Ints, ordered: Floats, g: int, number: int, at: int, numbers: Floats, codes: Codes
-) -> None:
+def enter_doubles(m: LazyMachine, g: int, number: int, at: int) -> None:
     """Enter a row, which is at ``at``, in the columns of doubles."""
+    t = m.tables
     buffer = t[T_BUFFERS] + g * kept.SIZE
-    to = column_of(t, r, g, 0) + (number & ring.mask(r, g))
+    to = column_of(t, m.rings, g, 0) + (number & ring.mask(m.rings, g))
     for i in range(kept.ordered(t, buffer), kept.ordered_end(t, buffer)):
-        identifier = stored.value(rows, at, t[i])
-        plain = is_number(identifier, codes) and not stored.is_one_of_several(rows, at)
-        ordered[to] = numbers[identifier] if plain else _NO_NUMBER
-        to += ring.mask(r, g) + 1
+        identifier = stored.value(m.rows, at, t[i])
+        plain = is_number(identifier, m.codes) and not stored.is_one_of_several(m.rows, at)
+        m.ordered[to] = m.numbers[identifier] if plain else _NO_NUMBER
+        to += ring.mask(m.rings, g) + 1
 
 
 @part
@@ -83,21 +83,19 @@ def bounded_column(t: Ints, begin: int, end: int, bound: int) -> int:
 
 
 @part
-def set_bounds(
-    t: Ints, m: Ints, f: Floats, begin: int, end: int, bound: int, column: int, record: int, to: int,
-    numbers: Floats, codes: Codes,
-) -> None:  # fmt: skip
-    """Write the bounds of a column of doubles at ``f[to]``. ``record``: the bindings so far."""
+def set_bounds(m: LazyMachine, begin: int, end: int, bound: int, column: int, record: int, to: int) -> None:
+    """Write the bounds of a column of doubles at ``sums[to]``. ``record``: the bindings so far."""
+    t = m.tables
     low, high = -_FAR, _FAR
     for q in range(begin, end, interval.SIZE):
         if interval.column(t, q) != column or interval.needs(t, q) & ~bound:
             continue
         value = scale = 0.0
         for term in range(interval.terms(t, q), interval.terms_end(t, q), summand.SIZE):
-            one = numbers[summand.factor(t, term)]
+            one = m.numbers[summand.factor(t, term)]
             if summand.slot(t, term) >= 0:
-                identifier = m[record + summand.slot(t, term)]
-                one = one * numbers[identifier] if is_number(identifier, codes) else _NO_NUMBER
+                identifier = m.frames[record + summand.slot(t, term)]
+                one = one * m.numbers[identifier] if is_number(identifier, m.codes) else _NO_NUMBER
             value += one
             scale += abs(one)
         if not scale < _LARGEST:
@@ -109,7 +107,7 @@ def set_bounds(
             high = min(high, value + room)
     if low > high:
         low = high = _FAR  # all numbers are beyond these
-    f[to], f[to + 1] = low, high
+    m.sums[to], m.sums[to + 1] = low, high
 
 
 # The buffers of events, one for each GPM, and the index of their rows by the values of keys.
@@ -125,6 +123,12 @@ def place(t: Ints, r: Ints, g: int, number: int) -> int:
     """Return a row's place among all rows of all buffers."""
     size = stored.VALUES + t[T_VALUES] + 2 * stored.INDEX_LIMIT
     return int((ring.base(r, g) + (number & ring.mask(r, g))) * size)
+
+
+@inlined
+def row_at(m: LazyMachine, item: int, number: int) -> int:
+    """Return the place of a row that an item takes."""
+    return place(m.tables, m.rings, element.gpm(m.tables, item), number)
 
 
 @inlined
@@ -199,88 +203,87 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
 
 
 @part
-def append(
-    t: Ints, c: Ints, r: Ints, rows: Ints, ordered: Floats, index: Ints, key: Ints, b: Ints, e: int,
-    numbers: Floats, codes: Codes, p: Ints | None,
-) -> bool:  # fmt: skip
+def append(m: LazyMachine, e: int, p: Ints | None) -> bool:
     """Append the rows of an event to the buffers; return whether there are some. Expired rows have been
     removed.
     """
+    t, c = m.tables, m.counters
     some = False
-    axis = batch.axis(b, e)
+    axis = batch.axis(m.batch, e)
     # The ranges of the event before are closed; other GPMs' ranges are empty already.
     for g in range(c[counter.FIRST_GPM], c[counter.LAST_GPM]):
-        ring.set_now(r, g, ring.tail(r, g))
+        ring.set_now(m.rings, g, ring.tail(m.rings, g))
     c[counter.FIRST_GPM] = c[counter.LAST_GPM] = 0
-    if batch.shares(b, e) < batch.shares(b, e + 1):
-        c[counter.FIRST_GPM] = batch.gpm(b, batch.shares(b, e))
-        c[counter.LAST_GPM] = batch.gpm(b, batch.shares(b, e + 1) - batch.SHARE) + 1
-    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
-        g, begin, end = batch.gpm(b, share), batch.first(b, share), batch.end(b, share)
-        ring.set_until(r, g, ring.tail(r, g) + end - begin)
+    if batch.shares(m.batch, e) < batch.shares(m.batch, e + 1):
+        c[counter.FIRST_GPM] = batch.gpm(m.batch, batch.shares(m.batch, e))
+        c[counter.LAST_GPM] = batch.gpm(m.batch, batch.shares(m.batch, e + 1) - batch.SHARE) + 1
+    for share in range(batch.shares(m.batch, e), batch.shares(m.batch, e + 1), batch.SHARE):
+        g, begin, end = batch.gpm(m.batch, share), batch.first(m.batch, share), batch.end(m.batch, share)
+        ring.set_until(m.rings, g, ring.tail(m.rings, g) + end - begin)
         buffer = t[T_BUFFERS] + g * kept.SIZE
         for row in range(begin, end):
-            number = ring.tail(r, g)
-            at = place(t, r, g, number)
+            number = ring.tail(m.rings, g)
+            at = place(t, m.rings, g, number)
             some = True
-            stored.set_position(rows, at, batch.start(b) + e)
-            stored.set_axis(rows, at, axis)
-            stored.set_time(rows, at, batch.time(b, e))
-            stored.set_stream(rows, at, batch.stream(b, e))
-            stored.set_batch_row(rows, at, row)
-            stored.set_is_one_of_several(rows, at, end - begin > 1)
+            stored.set_position(m.rows, at, batch.start(m.batch) + e)
+            stored.set_axis(m.rows, at, axis)
+            stored.set_time(m.rows, at, batch.time(m.batch, e))
+            stored.set_stream(m.rows, at, batch.stream(m.batch, e))
+            stored.set_batch_row(m.rows, at, row)
+            stored.set_is_one_of_several(m.rows, at, end - begin > 1)
             if p is not None:
-                passing.set_chance(p, promise(t, r, g, number), passing.SURE)
-                passing.set_rank(p, promise(t, r, g, number), 0)
+                passing.set_chance(p, promise(t, m.rings, g, number), passing.SURE)
+                passing.set_rank(p, promise(t, m.rings, g, number), 0)
             value = at + stored.VALUES
             for column in range(kept.values(t, buffer), kept.values_end(t, buffer)):
-                rows[value] = b[batch.column(b, t[column]) + row]
+                m.rows[value] = m.batch[batch.column(m.batch, t[column]) + row]
                 value += 1
-            ring.set_tail(r, g, number + 1)
-            enter(t, c, r, rows, index, key, g, number)
-            enter_doubles(t, r, rows, ordered, g, number, at, numbers, codes)
+            ring.set_tail(m.rings, g, number + 1)
+            enter(t, c, m.rings, m.rows, m.postings, m.frames, g, number)
+            enter_doubles(m, g, number, at)
     return some
 
 
 @part
-def expire(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, axis: int) -> None:
+def expire(m: LazyMachine, axis: int) -> None:
     """Remove rows that are not in a window with an event at a place on the axis."""
+    t, c = m.tables, m.counters
     if c[counter.EXPIRED] == axis:
         return
     c[counter.EXPIRED] = axis
     least = reach_before(axis, c[counter.LIMIT])
     for g in range(t[N_GPMS]):
-        head, tail = ring.head(r, g), ring.tail(r, g)
+        head, tail = ring.head(m.rings, g), ring.tail(m.rings, g)
         # Of many GPMs, few have rows that expire with an event.
-        if head == tail or stored.axis(rows, place(t, r, g, head)) >= least:
+        if head == tail or stored.axis(m.rows, place(t, m.rings, g, head)) >= least:
             continue
         buffer = t[T_BUFFERS] + g * kept.SIZE
         indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE
         while head < tail:
-            at = place(t, r, g, head)
-            if stored.axis(rows, at) >= least:
+            at = place(t, m.rings, g, head)
+            if stored.axis(m.rows, at) >= least:
                 break
             for i in range(indexes):
-                entry = rows[at + stored.VALUES + t[T_VALUES] + 2 * i + 1]
-                posting.set_count(index, entry, posting.count(index, entry) - 1)
+                entry = m.rows[at + stored.VALUES + t[T_VALUES] + 2 * i + 1]
+                posting.set_count(m.postings, entry, posting.count(m.postings, entry) - 1)
             head += 1
-        ring.set_head(r, g, head)
+        ring.set_head(m.rings, g, head)
 
 
 @part
-def lacks_room(r: Ints, b: Ints, e: int) -> bool:
+def lacks_room(m: LazyMachine, e: int) -> bool:
     """Return whether a buffer is too small for what it holds and the rows of an event."""
-    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
-        g, new = batch.gpm(b, share), batch.end(b, share) - batch.first(b, share)
-        if ring.tail(r, g) - ring.head(r, g) + new > ring.mask(r, g) + 1:
+    for share in range(batch.shares(m.batch, e), batch.shares(m.batch, e + 1), batch.SHARE):
+        g, new = batch.gpm(m.batch, share), batch.end(m.batch, share) - batch.first(m.batch, share)
+        if ring.tail(m.rings, g) - ring.head(m.rings, g) + new > ring.mask(m.rings, g) + 1:
             return True
     return False
 
 
 @part
-def lacks_entries(c: Ints, b: Ints, e: int) -> bool:
+def lacks_entries(m: LazyMachine, e: int) -> bool:
     """Return whether the index would be too full with the rows of an event."""
     new = 0
-    for share in range(batch.shares(b, e), batch.shares(b, e + 1), batch.SHARE):
-        new += batch.end(b, share) - batch.first(b, share)
-    return bool(2 * (c[counter.ENTRIES] + stored.INDEX_LIMIT * new) > c[counter.ENTRY_MASK])
+    for share in range(batch.shares(m.batch, e), batch.shares(m.batch, e + 1), batch.SHARE):
+        new += batch.end(m.batch, share) - batch.first(m.batch, share)
+    return bool(2 * (m.counters[counter.ENTRIES] + stored.INDEX_LIMIT * new) > m.counters[counter.ENTRY_MASK])

@@ -11,7 +11,8 @@ from typing import Final
 from spaseq._jit import part
 from spaseq.matching.filters._kernel_values import Ints
 from spaseq.matching.lazy.compiled._kernel_buffers import place, promise
-from spaseq.matching.lazy.records import counter, element, ordering, passing, plan, stored
+from spaseq.matching.lazy.compiled._kernel_layout import LazyMachine, item_at, item_count
+from spaseq.matching.lazy.records import counter, element, ordering, passing, stored
 from spaseq.matching.nfa.compiled._kernel_memory import mix
 
 #: One row in this many is searched regardless of its promise.
@@ -23,12 +24,12 @@ _MORE: Final = 8
 
 
 @part
-def is_shown(t: Ints, c: Ints, r: Ints, rows: Ints, g: int, number: int, p: Ints) -> bool:
+def is_shown(m: LazyMachine, g: int, number: int, p: Ints) -> bool:
     """Return whether the current search is shown a row of a buffer."""
-    if passing.rank(p, promise(t, r, g, number)) <= p[passing.SHOWN]:
+    if passing.rank(p, promise(m.tables, m.rings, g, number)) <= p[passing.SHOWN]:
         return True
-    position = stored.position(rows, place(t, r, g, number))
-    shown = (mix(mix(mix(1, c[counter.AT]), position), 7) >> 11 & 0xFFFF) % SAMPLED == 0
+    position = stored.position(m.rows, place(m.tables, m.rings, g, number))
+    shown = (mix(mix(mix(1, m.counters[counter.AT]), position), 7) >> 11 & 0xFFFF) % SAMPLED == 0
     p[passing.PASSED] += int(not shown)
     return shown
 
@@ -41,19 +42,20 @@ def pass_by(p: Ints, position: int) -> None:
 
 
 @part
-def allow(c: Ints, p: Ints) -> None:
+def allow(m: LazyMachine, p: Ints) -> None:
     """Set how much of the current event's work is done."""
-    p[passing.BEFORE] = c[counter.TESTED] + p[passing.EMITTED]
+    p[passing.BEFORE] = m.counters[counter.TESTED] + p[passing.EMITTED]
     p[passing.SHARE] = passing.SURE
     left = max(0, p[passing.MOST] - p[passing.SPENT]) * passing.PARTS
-    usual = p[passing.SIZE + c[counter.FIRST_GPM]]
+    usual = p[passing.SIZE + m.counters[counter.FIRST_GPM]]
     if left < usual:
         p[passing.SHARE] = int(passing.SURE * (left / usual))
 
 
 @part
-def spend(c: Ints, p: Ints) -> None:
+def spend(m: LazyMachine, p: Ints) -> None:
     """Record the work of the current event."""
+    c = m.counters
     units = c[counter.TESTED] + p[passing.EMITTED] - p[passing.BEFORE]
     p[passing.LATEST + c[counter.AT] % passing.EVENTS] = units
     p[passing.SPENT] += units
@@ -63,29 +65,23 @@ def spend(c: Ints, p: Ints) -> None:
 
 
 @part
-def shows(t: Ints, c: Ints, order: Ints, chain: int, level: int, p: Ints) -> int:
+def shows(m: LazyMachine, chain: int, level: int, p: Ints) -> int:
     """Return how much of the current event's work as an item of a chain is done: all, if a partial match may
     wait.
     """
-    items = plan.items(t, c[counter.PLAN])
-    count = (plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE
-    before = element.before(t, items + ordering.item(order, chain, level) * element.SIZE)
-    for k in range(level + 1, count):
-        if not before >> ordering.item(order, chain, k) & 1:
+    before = element.before(m.tables, item_at(m, ordering.item(m.orders, chain, level)))
+    for k in range(level + 1, item_count(m)):
+        if not before >> ordering.item(m.orders, chain, k) & 1:
             return passing.SURE
     return int(p[passing.SHARE])
 
 
 @part
-def is_resumed(
-    t: Ints, c: Ints, r: Ints, rows: Ints, waits: Ints, size: int, number: int, one: int, level: int,
-    p: Ints,
-) -> bool:  # fmt: skip
+def is_resumed(m: LazyMachine, number: int, one: int, level: int, p: Ints) -> bool:
     """Return whether the current event is shown a waiting partial match: if all of its rows are shown."""
-    items = plan.items(t, c[counter.PLAN])
-    pairs = (number * c[counter.WAIT_ROOM] + one + 1) * size - 2 * level
+    pairs = (number * m.counters[counter.WAIT_ROOM] + one + 1) * m.size - 2 * level
     for k in range(level):
-        g = element.gpm(t, items + waits[pairs + 2 * k] * element.SIZE)
-        if not is_shown(t, c, r, rows, g, waits[pairs + 2 * k + 1], p):
+        g = element.gpm(m.tables, item_at(m, m.waits[pairs + 2 * k]))
+        if not is_shown(m, g, m.waits[pairs + 2 * k + 1], p):
             return False
     return True

@@ -7,7 +7,7 @@ whole state of a search is in arrays, so that it can stop for more room and cont
 from __future__ import annotations
 
 from spaseq._jit import part
-from spaseq.matching.filters._kernel_values import FALSE, UNKNOWN, Codes, Floats, Ints
+from spaseq.matching.filters._kernel_values import FALSE, UNKNOWN, Ints
 from spaseq.matching.lazy.compiled._kernel_bind import (
     absent,
     apart,
@@ -17,12 +17,10 @@ from spaseq.matching.lazy.compiled._kernel_bind import (
     end_iteration,
     meets,
     put,
-    sums_of,
 )
-from spaseq.matching.lazy.compiled._kernel_buffers import place
+from spaseq.matching.lazy.compiled._kernel_buffers import row_at
 from spaseq.matching.lazy.compiled._kernel_choice import bound_rows, choose, find_rows, next_row
 from spaseq.matching.lazy.compiled._kernel_layout import (
-    BOUNDS,
     DEEPER,
     DONE,
     FULL,
@@ -30,7 +28,13 @@ from spaseq.matching.lazy.compiled._kernel_layout import (
     NOTHING,
     T_KEYS,
     T_KEYS_END,
-    T_PLANS,
+    LazyMachine,
+    chain_of,
+    item_at,
+    item_count,
+    limits_of,
+    open_frame,
+    sums_of,
 )
 from spaseq.matching.lazy.compiled._kernel_waiting import next_in_chain, wait
 from spaseq.matching.lazy.records import (
@@ -47,242 +51,208 @@ from spaseq.matching.lazy.records import (
 
 
 @part
-def completed(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
-    floats: int, i: int, bound: int, numbers: Floats, codes: Codes,
-) -> bool:  # fmt: skip
+def completed(m: LazyMachine, at: int, d: int, i: int, bound: int) -> bool:
     """Return whether a partial match is valid now that item ``i`` is complete; the record is that
     of frame d.
     """
-    item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
-    record, sums = at + frame.SIZE, sums_of(floats, d)
+    item = item_at(m, i)
+    record, sums = at + frame.SIZE, sums_of(m, d)
     verdict = meets(
-        t, m, f, record, sums, element.conditions(t, item), element.conditions_end(t, item), bound, numbers,
-        codes,
-    )  # fmt: skip
+        m, record, sums, element.conditions(m.tables, item), element.conditions_end(m.tables, item), bound
+    )
     if verdict == FALSE:
         return False
-    size = width - frame.SIZE
-    nothing = absent(
-        t, c, m, f, r, rows, ordered, c[counter.PLAN], i, bound, record, size, sums, floats, record + width,
-        sums + floats, numbers, codes,
-    )  # fmt: skip
+    nothing = absent(m, i, bound, record, sums)
     if verdict == UNKNOWN or nothing == UNKNOWN:
-        frame.set_is_unsure(m, at, 1)
+        frame.set_is_unsure(m.frames, at, 1)
     return nothing != FALSE
 
 
 @part
-def take(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
-    floats: int, numbers: Floats, codes: Codes,
-) -> bool:  # fmt: skip
+def take(m: LazyMachine, at: int, d: int) -> bool:
     """Add a frame's row to the partial match of the frame before it; return False if it does not fit."""
-    i, count, bound = frame.item(m, at), frame.count(m, at), frame.bound(m, at)
-    item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
-    row = place(t, r, element.gpm(t, item), frame.row(m, at))
-    position, time, stream = stored.position(rows, row), stored.time(rows, row), stored.stream(rows, row)
-    c[counter.TESTED] += 1
+    t = m.tables
+    i, count, bound = frame.item(m.frames, at), frame.count(m.frames, at), frame.bound(m.frames, at)
+    item = item_at(m, i)
+    row = row_at(m, item, frame.row(m.frames, at))
+    time, stream = stored.time(m.rows, row), stored.stream(m.rows, row)
+    m.counters[counter.TESTED] += 1
     before, after = bound & element.before(t, item), bound & element.after(t, item)
-    if not c[counter.SINGLE]:
-        if not apart(m, before, moment.LAST, time, stream) or not apart(m, after, moment.FIRST, time, stream):
+    if not m.counters[counter.SINGLE]:
+        if not apart(m.frames, before, moment.LAST, time, stream) or not apart(
+            m.frames, after, moment.FIRST, time, stream
+        ):
             return False
         if count > 1:
-            previous = place(t, r, element.gpm(t, item), frame.row(m, at - width))
-            if stored.time(rows, previous) == time and stored.stream(rows, previous) != stream:
+            previous = row_at(m, item, frame.row(m.frames, at - m.width))
+            if stored.time(m.rows, previous) == time and stored.stream(m.rows, previous) != stream:
                 return False
     others = bound & ~before & ~after
     if others:
         for k in range(d):
-            other = frame.BEGIN + k * width
-            j = frame.item(m, other)
+            other = frame.BEGIN + k * m.width
+            j = frame.item(m.frames, other)
             if j != NOTHING and others >> j & 1:
-                g = element.gpm(t, plan.items(t, c[counter.PLAN]) + j * element.SIZE)
-                if stored.position(rows, place(t, r, g, frame.row(m, other))) == position:
+                taken = row_at(m, item_at(m, j), frame.row(m.frames, other))
+                if stored.position(m.rows, taken) == stored.position(m.rows, row):
                     return False
-    record, sums = at + frame.SIZE, sums_of(floats, d)
-    copy(m, f, record, record - width, width - frame.SIZE, sums, sums - floats, floats)
-    frame.set_is_unsure(m, at, frame.is_unsure(m, at - width) | stored.is_one_of_several(rows, row))
+    record, sums = at + frame.SIZE, sums_of(m, d)
+    copy(m, record, record - m.width, sums, sums - m.floats)
+    frame.set_is_unsure(
+        m.frames, at, frame.is_unsure(m.frames, at - m.width) | stored.is_one_of_several(m.rows, row)
+    )
     if count > 1:
-        end_iteration(t, m, f, record, sums, element.kleene(t, item), False, numbers, codes)
-    if not bind(t, m, rows, record, element.binds(t, item), element.binds_end(t, item), row, True):
+        end_iteration(m, record, sums, element.kleene(t, item), False)
+    if not bind(t, m.frames, m.rows, record, element.binds(t, item), element.binds_end(t, item), row, True):
         return False
-    put(m, rows, i, row, count == 1)
+    put(m.frames, m.rows, i, row, count == 1)
     if element.kleene(t, item):
-        verdict = meets(
-            t, m, f, record, sums, element.iteration(t, item), element.iteration_end(t, item), -1, numbers,
-            codes,
-        )  # fmt: skip
+        verdict = meets(m, record, sums, element.iteration(t, item), element.iteration_end(t, item), -1)
         if verdict == UNKNOWN:
-            frame.set_is_unsure(m, at, 1)
+            frame.set_is_unsure(m.frames, at, 1)
         return verdict != FALSE
-    return completed(
-        t, c, m, f, r, rows, ordered, at, width, d, floats, i, bound | 1 << i, numbers, codes
-    )  # fmt: skip
+    return completed(m, at, d, i, bound | 1 << i)
 
 
 @part
-def leave(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, at: int, width: int, d: int,
-    floats: int, numbers: Floats, codes: Codes,
-) -> bool:  # fmt: skip
+def leave(m: LazyMachine, at: int, d: int) -> bool:
     """End a Kleene with the iteration of frame d, in the frame after it; return False if that
     does not fit.
     """
-    i = frame.item(m, at)
-    item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
-    if frame.count(m, at) < element.least(t, item):
+    i = frame.item(m.frames, at)
+    item = item_at(m, i)
+    if frame.count(m.frames, at) < element.least(m.tables, item):
         return False
-    if i == c[counter.TRIGGER] and frame.row(m, at) != c[counter.ROW]:
+    if i == m.counters[counter.TRIGGER] and frame.row(m.frames, at) != m.counters[counter.ROW]:
         return False
-    new = at + width
-    sums = sums_of(floats, d)
-    copy(m, f, new + frame.SIZE, at + frame.SIZE, width - frame.SIZE, sums + floats, sums, floats)
-    end_iteration(t, m, f, new + frame.SIZE, sums + floats, element.kleene(t, item), True, numbers, codes)
-    frame.set_item(m, new, NOTHING)
-    frame.set_phase(m, new, frame.OVER)
-    frame.set_is_unsure(m, new, frame.is_unsure(m, at))
-    frame.set_bound(m, new, frame.bound(m, at))
-    bound = frame.bound(m, at) | 1 << i
-    return completed(
-        t, c, m, f, r, rows, ordered, new, width, d + 1, floats, i, bound, numbers, codes
-    )  # fmt: skip
+    new = at + m.width
+    sums = sums_of(m, d)
+    copy(m, new + frame.SIZE, at + frame.SIZE, sums + m.floats, sums)
+    end_iteration(m, new + frame.SIZE, sums + m.floats, element.kleene(m.tables, item), True)
+    frame.set_item(m.frames, new, NOTHING)
+    frame.set_phase(m.frames, new, frame.OVER)
+    frame.set_is_unsure(m.frames, new, frame.is_unsure(m.frames, at))
+    frame.set_bound(m.frames, new, frame.bound(m.frames, at))
+    return completed(m, new, d + 1, i, frame.bound(m.frames, at) | 1 << i)
 
 
 @part
-def go_on(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, index: Ints, at: int, width: int, limits: int,
-    numbers: Floats, codes: Codes,
-) -> bool:  # fmt: skip
+def go_on(m: LazyMachine, at: int, limits: int) -> bool:
     """Make the frame of a further iteration; return False if there is none."""
-    i, count = frame.item(m, at), frame.count(m, at)
-    item = plan.items(t, c[counter.PLAN]) + i * element.SIZE
+    t, c = m.tables, m.counters
+    i, count = frame.item(m.frames, at), frame.count(m.frames, at)
+    item = item_at(m, i)
     if element.most(t, item) >= 0 and count >= element.most(t, item):
         return False
-    if i == c[counter.TRIGGER] and frame.row(m, at) == c[counter.ROW]:
+    if i == c[counter.TRIGGER] and frame.row(m.frames, at) == c[counter.ROW]:
         return False
-    new = at + width
-    low = stored.position(rows, place(t, r, element.gpm(t, item), frame.row(m, at)))
-    high = earliest(m, frame.bound(m, at) & element.after(t, item), c[counter.AT])
-    frame.set_item(m, new, i)
-    frame.set_count(m, new, count + 1)
-    frame.set_phase(m, new, frame.ROWS)
-    frame.set_bound(m, new, frame.bound(m, at))
-    frame.set_is_trigger(m, new, i == c[counter.TRIGGER])
-    some = find_rows(t, c, m, r, rows, index, new, at + frame.SIZE, item, low, high) > 0
-    bound_rows(t, m, f, item, new, at + frame.SIZE, limits, numbers, codes)
+    new = at + m.width
+    low = stored.position(m.rows, row_at(m, item, frame.row(m.frames, at)))
+    high = earliest(m.frames, frame.bound(m.frames, at) & element.after(t, item), c[counter.AT])
+    frame.set_item(m.frames, new, i)
+    frame.set_count(m.frames, new, count + 1)
+    frame.set_phase(m.frames, new, frame.ROWS)
+    frame.set_bound(m.frames, new, frame.bound(m.frames, at))
+    frame.set_is_trigger(m.frames, new, i == c[counter.TRIGGER])
+    some = find_rows(m, new, at + frame.SIZE, item, low, high) > 0
+    bound_rows(m, item, new, at + frame.SIZE, limits)
     return some or i == c[counter.TRIGGER]
 
 
 @part
-def emit(
-    t: Ints, c: Ints, m: Ints, r: Ints, rows: Ints, at: int, width: int, found: Ints, choices: Ints, e: int,
-    p: Ints | None,
-) -> bool:  # fmt: skip  # fmt: skip
+def emit(m: LazyMachine, at: int, e: int, p: Ints | None) -> bool:
     """Write the match of the frames up to ``at``; return False if there is no room for it."""
+    t, c = m.tables, m.counters
     d = c[counter.DEPTH]
     if c[counter.FOUND] == c[counter.FOUND_ROOM] or c[counter.CHOICES] + d > c[counter.CHOICE_ROOM]:
         return False
     begin = c[counter.CHOICES]
     end = begin
-    items = plan.items(t, c[counter.PLAN])
     for k in range(d):
-        taken = frame.BEGIN + k * width
-        if frame.item(m, taken) == NOTHING:
+        taken = frame.BEGIN + k * m.width
+        if frame.item(m.frames, taken) == NOTHING:
             continue
-        item = items + frame.item(m, taken) * element.SIZE
-        row = place(t, r, element.gpm(t, item), frame.row(m, taken))
+        item = item_at(m, frame.item(m.frames, taken))
+        row = row_at(m, item, frame.row(m.frames, taken))
         to = end
-        while to > begin and choices[3 * to - 3] > stored.position(rows, row):
+        while to > begin and m.choices[3 * to - 3] > stored.position(m.rows, row):
             for i in range(3):
-                choices[3 * to + i] = choices[3 * to - 3 + i]
+                m.choices[3 * to + i] = m.choices[3 * to - 3 + i]
             to -= 1
-        choices[3 * to] = stored.position(rows, row)
-        choices[3 * to + 1] = element.site(t, item)
-        choices[3 * to + 2] = stored.batch_row(rows, row)
+        m.choices[3 * to] = stored.position(m.rows, row)
+        m.choices[3 * to + 1] = element.site(t, item)
+        m.choices[3 * to + 2] = stored.batch_row(m.rows, row)
         end += 1
     one = c[counter.FOUND] * outcome.SIZE
-    outcome.set_event(found, one, e)
-    outcome.set_is_unsure(found, one, frame.is_unsure(m, at - width) or not plan.is_exact(t, c[counter.PLAN]))
-    outcome.set_begin(found, one, begin)
-    outcome.set_end(found, one, end)
+    outcome.set_event(m.found, one, e)
+    outcome.set_is_unsure(
+        m.found, one, frame.is_unsure(m.frames, at - m.width) or not plan.is_exact(t, c[counter.PLAN])
+    )
+    outcome.set_begin(m.found, one, begin)
+    outcome.set_end(m.found, one, end)
     key = one + outcome.KEY
     for slot in range(t[T_KEYS], t[T_KEYS_END]):
-        found[key] = m[at - width + frame.SIZE + t[slot]]
+        m.found[key] = m.frames[at - m.width + frame.SIZE + t[slot]]
         key += 1
     c[counter.FOUND] += 1
     if p is not None:
-        outcome.set_shown(found, one, p[passing.SHOWN])
+        outcome.set_shown(m.found, one, p[passing.SHOWN])
         p[passing.EMITTED] += 1
     c[counter.CHOICES] = end
     return True
 
 
 @part
-def search(
-    t: Ints, c: Ints, m: Ints, f: Floats, r: Ints, rows: Ints, ordered: Floats, index: Ints, width: int,
-    floats: int, order: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, found: Ints, choices: Ints,
-    e: int, numbers: Floats, codes: Codes, p: Ints | None,
-) -> int:  # fmt: skip
+def search(m: LazyMachine, e: int, p: Ints | None) -> int:
     """Continue a search until it is over, or needs more room."""
-    items = plan.items(t, c[counter.PLAN])
-    chain = (c[counter.PLAN] - t[T_PLANS]) // plan.SIZE * ordering.SIZE
-    everything = (1 << ((plan.items_end(t, c[counter.PLAN]) - items) // element.SIZE)) - 1
+    t, c = m.tables, m.counters
+    chain, everything = chain_of(m), (1 << item_count(m)) - 1
     while c[counter.DEPTH] >= 0:
         d = c[counter.DEPTH]
-        at = frame.BEGIN + d * width
-        limits = sums_of(floats, d) + floats - BOUNDS
-        if at + 4 * width > c[counter.FRAMES_END]:
+        at = frame.BEGIN + d * m.width
+        limits = limits_of(m, d)
+        if at + 4 * m.width > c[counter.FRAMES_END]:
             return DEEPER
-        phase = frame.phase(m, at)
+        phase = frame.phase(m.frames, at)
         child = NOTHING
         if phase == frame.OPEN:
-            if frame.bound(m, at) == everything:
-                if not c[counter.REPEATING] and not emit(
-                    t, c, m, r, rows, at, width, found, choices, e, p
-                ):  # fmt: skip
+            if frame.bound(m.frames, at) == everything:
+                if not c[counter.REPEATING] and not emit(m, at, e, p):
                     return FULL
                 c[counter.DEPTH] = d - 1
-            elif ordering.is_chain(order, chain):
-                i = ordering.item(order, chain, d - 1)
-                item = items + i * element.SIZE
-                bound_rows(t, m, f, item, at, at - width + frame.SIZE, limits, numbers, codes)
-                if not element.after(t, item) & frame.bound(m, at) and not wait(
-                    c, m, f, r, rows, t, at, width, limits, ordering.first_list(order, chain) + d - 1, lists,
-                    waits, spans, size,
-                ):  # fmt: skip
+            elif ordering.is_chain(m.orders, chain):
+                i = ordering.item(m.orders, chain, d - 1)
+                item = item_at(m, i)
+                bound_rows(m, item, at, at - m.width + frame.SIZE, limits)
+                if not element.after(t, item) & frame.bound(m.frames, at) and not wait(
+                    m, at, limits, ordering.first_list(m.orders, chain) + d - 1
+                ):
                     return MORE_WAITS
-                frame.set_phase(m, at, frame.ROWS)
-                if not next_in_chain(t, c, m, r, rows, index, at, width, i):
+                frame.set_phase(m.frames, at, frame.ROWS)
+                if not next_in_chain(m, at, i):
                     c[counter.DEPTH] = d - 1
-            elif choose(
-                t, c, m, f, r, rows, index, at, width, at - width + frame.SIZE, limits, numbers, codes
-            ):
-                frame.set_phase(m, at, frame.ROWS)
+            elif choose(m, at, at - m.width + frame.SIZE, limits):
+                frame.set_phase(m.frames, at, frame.ROWS)
             else:
                 c[counter.DEPTH] = d - 1
         elif phase == frame.ROWS:
-            if not next_row(t, c, m, f, r, rows, ordered, at, limits, p):
+            if not next_row(m, at, limits, p):
                 c[counter.DEPTH] = d - 1
-            elif take(t, c, m, f, r, rows, ordered, at, width, d, floats, numbers, codes):
-                if element.kleene(t, items + frame.item(m, at) * element.SIZE):
-                    frame.set_phase(m, at, frame.LEAVING)
+            elif take(m, at, d):
+                if element.kleene(t, item_at(m, frame.item(m.frames, at))):
+                    frame.set_phase(m.frames, at, frame.LEAVING)
                 else:
                     child = d + 1
         elif phase == frame.LEAVING:
-            frame.set_phase(m, at, frame.GOING_ON)
-            if leave(t, c, m, f, r, rows, ordered, at, width, d, floats, numbers, codes):
+            frame.set_phase(m.frames, at, frame.GOING_ON)
+            if leave(m, at, d):
                 child = d + 2
         elif phase == frame.GOING_ON:
-            frame.set_phase(m, at, frame.ROWS)
-            if go_on(t, c, m, f, r, rows, index, at, width, limits + floats, numbers, codes):
+            frame.set_phase(m.frames, at, frame.ROWS)
+            if go_on(m, at, limits_of(m, d + 1)):
                 c[counter.DEPTH] = d + 1
         else:
             c[counter.DEPTH] = d - 1
         if child != NOTHING:
-            new = frame.BEGIN + child * width
-            frame.set_phase(m, new, frame.OPEN)
-            frame.set_item(m, new, NOTHING)
-            frame.set_bound(m, new, frame.bound(m, at) | 1 << frame.item(m, at))
-            c[counter.DEPTH] = child
+            open_frame(m, child, frame.bound(m.frames, at) | 1 << frame.item(m.frames, at))
     return DONE

@@ -6,54 +6,73 @@ queries part for good, each side waits at a gate of its own: shedding at one gat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import cast
 
+from spaseq.bounds import Bound
 from spaseq.matching.columns.blocks.found import Block
 from spaseq.matching.filters import _kernel_values as v
+from spaseq.matching.host import Key
 from spaseq.matching.model import StreamWindow
+from spaseq.matching.nfa.exact import Path
 from spaseq.matching.nfa.matches import FoundRuns, Ints
 from spaseq.matching.nfa.tables.analysis import Analysis
-from spaseq.matching.sharing.bounded.ledgers import Ledgers, weights
+from spaseq.matching.sharing.bounded.ledgers import Floats, Ledgers, weights
 from spaseq.matching.sharing.bounded.member import BoundedMember
-from spaseq.matching.sharing.bounded.together import BoundedGroup, SharedShedding, query_of
-from spaseq.matching.sharing.by_nfa import NfaGroup, SharedNfa
+from spaseq.matching.sharing.bounded.together import GroupBound, query_of
 from spaseq.matching.sharing.giving import Lot
 from spaseq.matching.sharing.member import Member
 from spaseq.matching.sharing.merge import Tables
+from spaseq.matching.sharing.shared_nfa import SharedNfa
 from spaseq.matching.shedding.matcher import SheddingNfa
+from spaseq.matching.shedding.query import BoundedQuery
 from spaseq.matching.shedding.rates import Queries
 
 
-class SheddingNfaGroup(BoundedGroup, NfaGroup):
-    """Members as runs of one kernel, which sheds some."""
+def shedding(
+    is_relevant: Callable[[Path, Path, Key], bool],
+    give: Callable[[FoundRuns], None],
+    tables: Tables,
+    members: Sequence[Member],
+    window: StreamWindow,
+) -> tuple[SheddingSharedNfa, GroupBound]:
+    """Return the kernel of all members, which sheds partial matches, and the bound that it keeps.
 
-    _kernel: SheddingSharedNfa
+    It passes runs to ``give`` as they are found. ``is_relevant``: see ``SharedNfa.gathers``.
+    """
+    own = [cast("BoundedMember", member) for member in members]
+    query = query_of(tables.merged.pattern, own, window)
+    kernel = SheddingSharedNfa(query, tables, weights(own))
+    kernel.give = give
+    kernel.gathers(is_relevant)
+    ledgers = Ledgers(own, [_states(member, tables.compiled.analysis) for member in own])
+    kept = GroupBound(kernel, query.bound, ledgers, own, kernel.value, kernel.shed_by_gate)
+    kernel.tells = kept.tell
+    return kernel, kept
 
-    def together(self, members: Sequence[Member]) -> SheddingSharedNfa:
-        own = [cast("BoundedMember", member) for member in members]
-        return self.keep(SheddingSharedNfa(self, self._tables, own, self.widest), own)
 
-    def _lot(self, runs: FoundRuns, begins: Ints) -> Lot:
-        lot = super()._lot(runs, begins)
-        self._kernel.find(lot, len(runs.ways))
-        return lot
-
-
-class SheddingSharedNfa(SheddingNfa, SharedNfa, SharedShedding):
+class SheddingSharedNfa(SheddingNfa, SharedNfa):
     """The kernel of a group that keeps a bound."""
 
-    def __init__(
-        self, group: SheddingNfaGroup, tables: Tables, members: Sequence[BoundedMember], window: StreamWindow
-    ) -> None:
-        self._group, self._members = group, members
-        self._ledgers = Ledgers(members, [_states(member, tables.compiled.analysis) for member in members])
-        query = query_of(tables.merged.pattern, members, window)
-        super().__init__(query, tables.compiled, Queries(tables.accepts >= 0, weights(members)))
-        self.gathers(group)
+    #: Called when the figures of ``shed`` have changed.
+    tells: Callable[[], None] | None = None
+    #: Takes runs.
+    give: Callable[[FoundRuns], None]
+
+    def __init__(self, query: BoundedQuery, tables: Tables, weights: Floats) -> None:
+        super().__init__(query, tables.compiled, Queries(tables.accepts >= 0, weights))
 
     def value(self, live: Collection[int]) -> None:
+        """Set the value of matches: those of other members have value 0."""
         self._observed.model.queries.keep(live)
+
+    def shed_by_gate(self) -> Ints:
+        """Return how many partial matches were shed at each gate."""
+        return self._account.by_gate()
+
+    def keep_bound(self, bound: Bound) -> None:
+        """Keep another bound from now on."""
+        self._bound = bound
 
     def reach(self, limit: int) -> None:
         super().reach(limit)
@@ -64,22 +83,16 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa, SharedShedding):
         self._account.find(len(lot.members))
         self._made += max(0, len(lot.members) - runs)
 
-    def update(self) -> None:
-        super().update()
-        self.tell()
-
-    def tell(self) -> None:
-        self._ledgers.tell(self.shed, self._account.by_gate())
-
     def _found(self) -> Iterator[Block]:
         yield from super()._found()
         runs = self.gathered()
         if runs is not None:
-            self._group.give(runs)
+            self.give(runs)
 
     def _notice(self, events: int) -> None:
         super()._notice(events)
-        self.tell()
+        if self.tells is not None:
+            self.tells()
 
 
 def _states(member: Member, analysis: Analysis) -> list[str | None]:

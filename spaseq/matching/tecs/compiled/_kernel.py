@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._fields import reads, writes
 from spaseq._jit import inlined, kernel, part
@@ -24,7 +24,9 @@ from spaseq.matching.tecs.compiled._kernel_layout import (
     UNRANKED,
     WIDER,
     Ints,
+    TecsMachine,
     index,
+    labelled,
     lowest,
 )
 from spaseq.matching.tecs.records import counter, root
@@ -76,31 +78,44 @@ _last, _set_last = reads(3), writes(3)
 _SIZE: Final = 4
 
 
+class _Event(NamedTuple):
+    """An event in one partition, and the least top in its window.
+
+    ``pending``: the stream for which runs that end with it are pending; -1 for none.
+    """
+
+    position: int
+    axis: int
+    time: int
+    stream: int
+    least: int
+    pending: int
+
+
 @inlined
-def _fire(
-    nodes: Ints, c: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, block: Ints,
-    state: int, before: int, top: int, last: int, labels: int, position: int, axis: int, least: int,
-    pending: int,
-) -> None:  # fmt: skip
-    """Let the runs of a node, in ``state``, take the event as each of ``labels``."""
+def _fire(m: TecsMachine, block: Ints, run: int, labels: int, e: _Event) -> None:
+    """Let the runs of an active state, at ``run`` in ``work``, take the event as each of ``labels``."""
+    state = index(_state(m.work, run))
+    before, top, last = _runs(m.work, run), _latest(m.work, run), _last(m.work, run)
+    labels &= m.outgoing[state]
     while labels:
         label = lowest(labels)
         labels &= labels - 1
-        reached = index(target[state, label])
-        taken = node.make(nodes, c, label, before, position, top)
+        reached = index(m.target[label, state])
+        taken = node.make(m.nodes, m.counters, label, before, e.position, top)
         # Written in any case, as there is room, and counted only if something was found.
-        i = index(c[counter.FOUND_COUNT])
-        root.set_node(found, i, taken)
-        root.set_least(found, i, least)
-        root.set_position(found, i, position)
-        root.set_state(found, i, reached)
-        root.set_axis(found, i, axis)
-        for key in range(c[counter.N_KEYS]):
-            found[i, root.KEYS + key] = block[key]
-        c[counter.FOUND_COUNT] = i + accepting[reached]
-        if outgoing[reached]:
-            at = partition.step_to(c, outgoing, block, index(last), reached, pending)
-            active.add(nodes, c, block, at, taken, top, least)
+        i = index(m.counters[counter.FOUND_COUNT])
+        root.set_node(m.found, i, taken)
+        root.set_least(m.found, i, e.least)
+        root.set_position(m.found, i, e.position)
+        root.set_state(m.found, i, reached)
+        root.set_axis(m.found, i, e.axis)
+        for key in range(m.counters[counter.N_KEYS]):
+            m.found[i, root.KEYS + key] = block[key]
+        m.counters[counter.FOUND_COUNT] = i + m.accepting[reached]
+        if m.outgoing[reached]:
+            at = partition.step_to(m.counters, m.outgoing, block, index(last), reached, e.pending)
+            active.add(m.nodes, m.counters, block, at, taken, top, e.least)
 
 
 @part
@@ -116,7 +131,7 @@ def _steps(
             label = lowest(rest)
             rest &= rest - 1
             count += 1
-            if target[state, label] < 0:
+            if target[label, state] < 0:
                 c[counter.STATE_ASKED] = state
                 c[counter.LABEL_ASKED] = label
                 return -1
@@ -147,42 +162,35 @@ def _room(c: Ints, nodes: Ints, active: int, steps: int, found: Ints, least: int
 
 
 @inlined
-def _step(
-    c: Ints, nodes: Ints, parts: Ints, target: Ints, accepting: Ints, outgoing: Ints, found: Ints, work: Ints,
-    where: int, labels: int, position: int, axis: int, time: int, stream: int,
-) -> int:  # fmt: skip
+def _step(m: TecsMachine, where: int, labels: int, e: _Event) -> int:
     """Process one event in one partition; it is relevant for the GPMs of ``labels``."""
-    block = parts[where]
-    least = reach_before(axis, c[counter.LIMIT])
-    pending = -1
-    if not c[counter.SINGLE]:
-        pending = stream
-        if block[partition.ACTIVE] and block[partition.LAST_TIME] != time:
-            status = _room(c, nodes, block[partition.ACTIVE], 0, found, least)
-            if status != DONE:
-                return status
-            partition.end_pending(nodes, c, outgoing, block, work, least)
-            block[partition.LAST_TIME] = time
+    c, nodes, work, block = m.counters, m.nodes, m.work, m.parts[where]
+    if e.pending >= 0 and block[partition.ACTIVE] and block[partition.LAST_TIME] != e.time:
+        status = _room(c, nodes, block[partition.ACTIVE], 0, m.found, e.least)
+        if status != DONE:
+            return status
+        partition.end_pending(nodes, c, m.outgoing, block, work, e.least)
+        block[partition.LAST_TIME] = e.time
     # The states that wait for the event, and the number of their transitions.
     count = block[partition.ACTIVE]
     waiting = partition.waiting(c, block, labels, work)
-    first = labels & outgoing[0]
+    first = labels & m.outgoing[0]
     steps = waiting + int(first != 0)
     if not c[counter.KNOWN] or labels & (labels - 1):
-        steps = _steps(c, target, outgoing, block, work, waiting, labels)
+        steps = _steps(c, m.target, m.outgoing, block, work, waiting, labels)
         if steps < 0:
             return ASK
-    status = _room(c, nodes, count, steps, found, least)
+    status = _room(c, nodes, count, steps, m.found, e.least)
     if status != DONE:
         return status
-    node.mark(nodes, c, axis)
+    node.mark(nodes, c, e.axis)
     before = c[counter.FOUND_COUNT]
     # All runs before the event: states, and nodes for their runs with their tops.
     end = waiting
     for j in range(waiting):
         at = partition.entry(c, work[j])
-        free = active.pending(block, at) < 0 or active.pending(block, at) == stream
-        if free and active.trim(block, at, least):
+        free = active.pending(block, at) < 0 or active.pending(block, at) == e.stream
+        if free and active.trim(block, at, e.least):
             _set_state(work, end, active.state(block, at))
             _set_runs(work, end, active.merge(nodes, c, block, at))
             _set_latest(work, end, active.latest(block, at))
@@ -191,19 +199,15 @@ def _step(
     if first:
         _set_state(work, end, 0)
         _set_runs(work, end, 0)
-        _set_latest(work, end, axis)
+        _set_latest(work, end, e.axis)
         _set_last(work, end, partition.START)
         end += _SIZE
     for at in range(waiting, end, _SIZE):
-        state = index(_state(work, at))
-        _fire(
-            nodes, c, target, accepting, outgoing, found, block, state, _runs(work, at), _latest(work, at),
-            _last(work, at), labels & outgoing[state], position, axis, least, pending,
-        )  # fmt: skip
+        _fire(m, block, at, labels, e)
     if c[counter.CONSUME] and c[counter.FOUND_COUNT] > before:
         partition.empty(c, block)
-    block[partition.LAST] = axis
-    block[partition.LAST_TIME] = time
+    block[partition.LAST] = e.axis
+    block[partition.LAST_TIME] = e.time
     return DONE
 
 
@@ -228,42 +232,41 @@ def label_events(labels: Ints, events: Ints, sizes: Ints, several: Ints) -> bool
 
 @kernel
 def run(
-    c: Ints, nodes: Ints, parts: Ints, table: Ints, target: Ints, accepting: Ints, outgoing: Ints,
-    found: Ints, work: Ints, seen: Ints, labels: Ints, axis: Ints, time: Ints, stream: Ints, events: Ints,
-    keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, start: int,
-) -> int:  # fmt: skip
+    c: Ints, nodes: Ints, parts: Ints, table: Ints, found: Ints, seen: Ints, automaton: Ints, columns: Ints
+) -> int:
     """Process the events of a batch, from where the last call stopped.
 
-    ``labels`` are the GPMs that an event is relevant for, as bits. The rows of ``events`` and ``keys`` are
-    grouped by GPM: from its place in ``cursors``, which is advanced, to ``ends``. The same holds for
-    ``ranks``, which may be empty until the call stops because it needs them (``UNRANKED``).
+    The last row of ``parts`` is a place to work in. ``automaton`` has a row for each label, with the targets
+    of states, then which states accept, and their labels as bits. ``columns``: see ``labelled``. ``ranks``
+    may be missing until the call stops because it needs them (``UNRANKED``).
     """
+    labels, work = c[counter.LABELS], parts[len(parts) - 1]
+    m = TecsMachine(
+        c, nodes, parts, table, found, work, seen, automaton, automaton[labels], automaton[labels + 1]
+    )
+    b = labelled(columns)
     event = index(c[counter.EVENT])
     keyed = c[counter.N_KEYS] > 0
-    while event < len(labels):
-        wanted = labels[event]
+    while event < b.size:
+        wanted = b.labels[event]
         if wanted:
             if not keyed:
                 c[counter.KEYS_FOUND] = 1
             elif c[counter.KEY_NUMBER] == 0:
-                c[counter.KEYS_FOUND] = keys_of.gather(
-                    c, seen, events, keys, ranks, cursors, ends, event, wanted
-                )
+                c[counter.KEYS_FOUND] = keys_of.gather(c, m.seen, b, event, wanted)
                 if c[counter.KEYS_FOUND] < 0:
                     c[counter.WANTS] = MORE_KEYS
                     c[counter.EVENT] = event
                     return WIDER if c[counter.KEYS_FOUND] == -1 else UNRANKED
+            least = reach_before(b.axis[event], c[counter.LIMIT])
+            pending = -1 if c[counter.SINGLE] else b.stream[event]
+            e = _Event(b.start + event, b.axis[event], b.time[event], b.stream[event], least, pending)
             while c[counter.KEY_NUMBER] < c[counter.KEYS_FOUND]:
                 where = 0
                 if keyed:
-                    where = keys_of.find(c, parts, table, seen, c[counter.KEY_NUMBER])
-                    wanted = seen[c[counter.KEY_NUMBER], c[counter.N_KEYS]]
-                status = PARTITIONS_FULL
-                if where >= 0:
-                    status = _step(
-                        c, nodes, parts, target, accepting, outgoing, found, work, where, wanted,
-                        start + event, axis[event], time[event], stream[event],
-                    )  # fmt: skip
+                    where = keys_of.find(c, m.parts, m.table, m.seen, c[counter.KEY_NUMBER])
+                    wanted = m.seen[c[counter.KEY_NUMBER], c[counter.N_KEYS]]
+                status = PARTITIONS_FULL if where < 0 else _step(m, where, wanted, e)
                 if status != DONE:
                     c[counter.EVENT] = event
                     return status

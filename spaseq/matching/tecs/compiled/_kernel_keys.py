@@ -7,7 +7,7 @@ from typing import Any, Final
 from spaseq._jit import inlined, kernel
 from spaseq.matching.tecs.compiled import _kernel_active as active
 from spaseq.matching.tecs.compiled import _kernel_partition as partition
-from spaseq.matching.tecs.compiled._kernel_layout import Ints, lowest
+from spaseq.matching.tecs.compiled._kernel_layout import Ints, LabelledEvents, lowest
 from spaseq.matching.tecs.records import counter
 
 _MULTIPLIER: Final = 0x2545F4914F6CDD1D
@@ -37,7 +37,7 @@ def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
             return int(where)
         at = (at + 1) & mask
     where = c[counter.PARTITIONS]
-    if where == len(parts):
+    if where == len(parts) - 1:  # the last row is a place to work in
         return -1
     c[counter.PARTITIONS] = where + 1
     table[at] = where + 1
@@ -47,27 +47,25 @@ def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
 
 
 @inlined
-def gather(
-    c: Ints, seen: Ints, events: Ints, keys: Ints, ranks: Ints, cursors: Ints, ends: Ints, event: int,
-    labels: int,
-) -> int:  # fmt: skip
+def gather(c: Ints, seen: Ints, batch: LabelledEvents, event: int, labels: int) -> int:
     """Write the distinct keys of an event, each with its labels and its rank; return their number.
 
     In the order of ``ranks``, the ranks of the rows: -2 if these are needed and missing. -1 without room.
     """
+    events, keys, ranks, ends = batch.events, batch.keys, batch.ranks, batch.ends
     count = 0
     width = c[counter.N_KEYS]
     while labels:
         bit = labels & -labels
         label = lowest(labels)
         labels ^= bit
-        row = cursors[label]
+        row = batch.cursors[label]
         while row < ends[label] and events[row] < event:
             row += 1
-        cursors[label] = row
+        batch.cursors[label] = row
         while row < ends[label] and events[row] == event:
             at = row * width
-            rank = ranks[row] if len(ranks) else 0
+            rank = ranks[row] if batch.is_ranked else 0
             row += 1
             bound = True
             for i in range(width):
@@ -85,13 +83,13 @@ def gather(
                 else:
                     high = middle
             is_new = same == count or seen[same, width + 1] != rank
-            if not len(ranks):
+            if not batch.is_ranked:
                 for i in range(width if count else 0):
                     is_new = is_new or seen[0, i] != keys[at + i]
             if is_new:
                 if count == len(seen):
                     return -1
-                if count and not len(ranks):
+                if count and not batch.is_ranked:
                     return -2
                 for j in range(count, same, -1):
                     for i in range(width + 2):

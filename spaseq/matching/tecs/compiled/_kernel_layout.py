@@ -26,11 +26,12 @@ stream. Such runs are *pending* under the number of their stream until time adva
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spaseq._fields import ints_at
 from spaseq._jit import inlined
 
 Ints = npt.NDArray[np.int64]
@@ -53,6 +54,58 @@ MORE_KEYS: Final = 2
 def arrays(*shapes: tuple[int, ...]) -> Any:
     """Return empty memory of these shapes."""
     return tuple(np.zeros(shape, dtype=np.int64) for shape in shapes)
+
+
+class TecsMachine(NamedTuple):
+    """The memory, and the automaton: ``target[label, state]``, and for each state what it is, as bits."""
+
+    counters: Ints
+    nodes: Ints
+    parts: Ints
+    table: Ints
+    found: Ints
+    work: Ints
+    seen: Ints
+    target: Ints
+    accepting: Ints
+    outgoing: Ints
+
+
+class LabelledEvents(NamedTuple):
+    """A batch. ``labels`` are the GPMs that an event is relevant for, as bits.
+
+    The rows of ``events`` and ``keys`` are grouped by GPM: from its place in ``cursors``, which is advanced,
+    to ``ends``. The same holds for ``ranks``, unless there are none.
+    """
+
+    labels: Ints
+    axis: Ints
+    time: Ints
+    stream: Ints
+    events: Ints
+    keys: Ints
+    ranks: Ints
+    cursors: Ints
+    ends: Ints
+    size: int
+    is_ranked: int
+    start: int
+
+
+#: The integers of ``columns`` in ``labelled``; the places of the last ones.
+COLUMNS: Final = 12
+IS_RANKED: Final = 10
+START: Final = 11
+
+
+@inlined
+def labelled(columns: Ints) -> LabelledEvents:
+    """Return the batch of a call. ``columns``: the addresses of its arrays, then its other fields."""
+    a = columns
+    return LabelledEvents(
+        ints_at(a[0]), ints_at(a[1]), ints_at(a[2]), ints_at(a[3]), ints_at(a[4]), ints_at(a[5]),
+        ints_at(a[6]), ints_at(a[7]), ints_at(a[8]), a[9], a[10], a[11],
+    )  # fmt: skip
 
 
 _LOW: Final = (1 << 32) - 1

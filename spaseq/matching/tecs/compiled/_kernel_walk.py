@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from spaseq._fields import reads, writes
-from spaseq._jit import kernel, part
+from spaseq._jit import inlined, kernel, part
 from spaseq.matching.tecs.compiled import _kernel_node as node
 from spaseq.matching.tecs.compiled._kernel_layout import DONE, Ints, index
 from spaseq.matching.tecs.records import counter
@@ -44,13 +44,57 @@ _NEAR: Final = 1 << 10
 _FAR: Final = 1 << 62
 
 
+class Tree(NamedTuple):
+    """A tECS, and the roots of its matches."""
+
+    counters: Ints
+    nodes: Ints
+    found: Ints
+
+
+class WalkRoom(NamedTuple):
+    """What a walk works in: a stack, the path to a node, and nodes that are read ahead."""
+
+    stack: Ints
+    path: Ints
+    ahead: Ints
+
+
+class WalkedMatches(NamedTuple):
+    """Positions and labels of matches' events; match i ends at ``ends[i]``, and has root ``roots[i]``."""
+
+    positions: Ints
+    labels: Ints
+    ends: Ints
+    roots: Ints
+
+
+class WalkShare(NamedTuple):
+    """Where a walk may write: ``events`` events from ``event`` on, ``matches`` matches from ``match`` on."""
+
+    event: int
+    events: int
+    match: int
+    matches: int
+
+
+class WalkCounts(NamedTuple):
+    """See ``COUNT``, ``USED`` and ``WIDTH``."""
+
+    matches: int
+    used: int
+    width: int
+
+
 @part
-def _look_ahead(nodes: Ints, found: Ints, mask: int, first: int, begin: int, end: int, ahead: Ints) -> None:
+def _look_ahead(tree: Tree, begin: int, end: int, ahead: Ints) -> None:
     """Read the nodes of some roots, as many as there is room for: those of all roots, then the nodes below.
 
     These reads are independent, so that memory latencies overlap. In a walk of one root after the other each
     read waits for the one before. It saves a third of the time where there are many nodes.
     """
+    nodes, found = tree.nodes, tree.found
+    first, mask = tree.counters[counter.FIRST_NODE], tree.counters[counter.MASK]
     count = at = 0
     for root in range(begin, end):
         _set_number(ahead, count, root_of.node(found, root))
@@ -80,16 +124,63 @@ def _fill(labels: Ints, ends: Ints, first: int, first_end: int, count: int, used
         ends[first_end + i] = (i + 1) * width
 
 
-@part
-def _walk(
-    nodes: Ints, found: Ints, mask: int, first: int, last: int, w: Ints, stack: Ints, path: Ints,
-    positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints, at_event: int, events: int,
-    at_match: int, matches: int,
-) -> int:  # fmt: skip
-    """Continue a walk up to root number ``last``; see ``enumerate_matches``.
+@inlined
+def _descend(
+    tree: Tree, room: WalkRoom, number: int, depth: int, height: int, least: int
+) -> tuple[int, int, int]:
+    """Go from a node always left, until a match ends; the right sides wait on the stack.
 
-    It may write ``events`` events from place ``at_event`` on, and ``matches`` matches from ``at_match`` on.
+    Return the node, 0 unless there is no room for one more, the length of the path, and the stack's height.
     """
+    first, mask = tree.counters[counter.FIRST_NODE], tree.counters[counter.MASK]
+    while number != 0:
+        if depth + 1 > len(room.path) or height + 2 > len(room.stack):
+            break
+        at = index(number & mask)
+        label = node.label(tree.nodes, at)
+        if label == node.UNION:
+            right = node.right(tree.nodes, at)
+            if right >= first and node.top(tree.nodes, index(right & mask)) >= least:
+                _set_number(room.stack, height, right)
+                _set_depth(room.stack, height, depth)
+                height += 1
+        else:
+            _set_position(room.path, depth, node.position(tree.nodes, at))
+            _set_label(room.path, depth, label)
+            depth += 1
+        number = node.left(tree.nodes, at)
+    return number, depth, height
+
+
+@inlined
+def _write(path: Ints, depth: int, out: WalkedMatches, share: WalkShare, state: WalkCounts) -> int:
+    """Write the events of the path as a match; return how many events each match has: see ``WIDTH``."""
+    count, used, width = state
+    begin = share.event + used
+    if count == 0:
+        width = depth
+        for i in range(depth):
+            out.labels[share.event + i] = _label(path, depth - 1 - i)
+    elif width and depth != width:
+        _fill(out.labels, out.ends, share.event, share.match, count, used, width)
+        width = 0
+    for i in range(depth):
+        label = _label(path, depth - 1 - i)
+        # The first match determines the labels.
+        if width and label != out.labels[share.event + i]:
+            _fill(out.labels, out.ends, share.event, share.match, count, used + i, width)
+            width = 0
+        out.positions[begin + i] = _position(path, depth - 1 - i)
+        if not width:
+            out.labels[begin + i] = label
+    if not width:
+        out.ends[share.match + count] = used + depth
+    return int(width)
+
+
+@part
+def _walk(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches, share: WalkShare) -> int:
+    """Continue a walk up to root number ``last``; see ``enumerate_matches``."""
     root = w[ROOT]
     seen = root
     height = w[STACK]
@@ -104,95 +195,49 @@ def _walk(
             if root == seen:
                 seen = min(root + AHEAD, last)
                 if seen > root + 1:
-                    _look_ahead(nodes, found, mask, first, root, seen, ahead)
-            _set_number(stack, 0, root_of.node(found, root))
-            _set_depth(stack, 0, 0)
+                    _look_ahead(tree, root, seen, room.ahead)
+            _set_number(room.stack, 0, root_of.node(tree.found, root))
+            _set_depth(room.stack, 0, 0)
             height = 1
-        least = root_of.least(found, root)
+        least = root_of.least(tree.found, root)
         while height > 0:
             height -= 1
-            number = _number(stack, height)
-            depth = _depth(stack, height)
-            # From this node always left, until a match ends; the right sides wait on the stack.
-            while number != 0:
-                # There must be room for one more of each before a node is processed.
-                if depth + 1 > len(path) or height + 2 > len(stack):
-                    status = DEEPER
-                    break
-                at = index(number & mask)
-                label = node.label(nodes, at)
-                if label == node.UNION:
-                    right = node.right(nodes, at)
-                    if right >= first and node.top(nodes, index(right & mask)) >= least:
-                        _set_number(stack, height, right)
-                        _set_depth(stack, height, depth)
-                        height += 1
-                else:
-                    _set_position(path, depth, node.position(nodes, at))
-                    _set_label(path, depth, label)
-                    depth += 1
-                number = node.left(nodes, at)
-            if status < 0 and (count == matches or used + depth > events):
+            number, depth = _number(room.stack, height), _depth(room.stack, height)
+            number, depth, height = _descend(tree, room, number, depth, height, least)
+            if number != 0:
+                status = DEEPER
+            elif count == share.matches or used + depth > share.events:
                 status = FULL
             if status >= 0:
-                _set_number(stack, height, number)
-                _set_depth(stack, height, depth)
+                _set_number(room.stack, height, number)
+                _set_depth(room.stack, height, depth)
                 height += 1
                 break
-            if count == 0:
-                width = depth
-                for i in range(depth):
-                    labels[at_event + i] = _label(path, depth - 1 - i)
-            elif width and depth != width:
-                _fill(labels, ends, at_event, at_match, count, used, width)
-                width = 0
-            for i in range(depth - 1, -1, -1):
-                label = _label(path, i)
-                # The first match determines the labels.
-                if width and label != labels[at_event + depth - 1 - i]:
-                    _fill(labels, ends, at_event, at_match, count, used, width)
-                    width = 0
-                positions[at_event + used] = _position(path, i)
-                if not width:
-                    labels[at_event + used] = label
-                used += 1
-            if not width:
-                ends[at_match + count] = used
-            roots[at_match + count] = root
+            width = _write(room.path, depth, out, share, WalkCounts(count, used, width))
+            out.roots[share.match + count] = root
+            used += depth
             count += 1
         if status < 0:
             root += 1
-    w[ROOT] = root
-    w[STACK] = height
-    w[COUNT] = count
-    w[USED] = used
-    w[WIDTH] = width
+    w[ROOT], w[STACK], w[COUNT], w[USED], w[WIDTH] = root, height, count, used, width
     return status
 
 
 @kernel
-def enumerate_matches(
-    c: Ints, nodes: Ints, found: Ints, last: int, w: Ints, stack: Ints, path: Ints, positions: Ints,
-    labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
-) -> int:  # fmt: skip
-    """Write the matches of roots, up to number ``last``: positions and labels of their events.
+def enumerate_matches(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches) -> int:
+    """Write the matches of roots, up to number ``last``.
 
-    Continues where the last call stopped. ``ends[i]`` is where match i ends among them, ``roots[i]`` the
-    number of its root. If all have the same labels in turn, only the first one's labels are written, and no
-    ends. ``ahead``: room for nodes that are read ahead.
+    Continues where the last call stopped. If all have the same labels in turn, only the first one's labels
+    are written, and no ends.
     """
     w[COUNT] = w[USED] = w[WIDTH] = 0
-    return _walk(
-        nodes, found, c[counter.MASK], c[counter.FIRST_NODE], last, w, stack, path, positions, labels, ends,
-        roots, ahead, 0, len(positions), 0, len(ends),
-    )  # fmt: skip
+    return _walk(tree, last, w, room, out, WalkShare(0, len(out.positions), 0, len(out.ends)))
 
 
 @kernel
 def enumerate_together(
-    c: Ints, nodes: Ints, found: Ints, bounds: Ints, rooms: Ints, of_each: int, w: Ints, stack: Ints,
-    path: Ints, positions: Ints, labels: Ints, ends: Ints, roots: Ints, ahead: Ints,
-) -> None:  # fmt: skip
+    tree: Tree, bounds: Ints, rooms: Ints, of_each: int, w: Ints, room: WalkRoom, out: WalkedMatches
+) -> None:
     """Do the same for the roots of several parts, in one pass through the events, as their nodes are near
     each other.
 
@@ -200,26 +245,24 @@ def enumerate_together(
     at the first of these. Its matches have room from ``rooms[i]`` to ``rooms[i + 1]``, for ``of_each`` events
     each. If that is not enough, its walk ends between two roots.
     """
-    mask, first = c[counter.MASK], c[counter.FIRST_NODE]
     near = _FAR
     for i in range(len(w)):
         if bounds[i] < bounds[i + 1]:
-            near = min(near, root_of.position(found, bounds[i]))
+            near = min(near, root_of.position(tree.found, bounds[i]))
     left = near < _FAR
     while left:
         left = False
         near += _NEAR
         for i in range(len(w)):
             last = w[i, ROOT]
-            while last < bounds[i + 1] and root_of.position(found, last) < near:
+            while last < bounds[i + 1] and root_of.position(tree.found, last) < near:
                 last += 1
             if w[i, STACK] or last == w[i, ROOT]:
                 left = left or (last < bounds[i + 1] and not w[i, STACK])
                 continue
-            status = _walk(
-                nodes, found, mask, first, last, w[i], stack, path, positions, labels, ends, roots, ahead,
-                of_each * rooms[i], of_each * (rooms[i + 1] - rooms[i]), rooms[i], rooms[i + 1] - rooms[i],
-            )  # fmt: skip
+            matches = rooms[i + 1] - rooms[i]
+            share = WalkShare(of_each * rooms[i], of_each * matches, rooms[i], matches)
+            status = _walk(tree, last, w[i], room, out, share)
             # A walk that stops for another reason is not continued.
             w[i, STACK] = status != DONE
             left = left or (last < bounds[i + 1] and status == DONE)
