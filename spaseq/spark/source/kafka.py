@@ -24,8 +24,8 @@ from spaseq.spark.source._rows import Behind, remembered
 #: The connector's artefact.
 CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_{'2.13' if VERSION >= (4, 0) else '2.12'}"
 
-#: Its release by Spark's minor version, else the first: there is none for each of Spark's. Those of 4.1.0 to 4.1.2
-#: end a restarted query, once, with a NullPointerException.
+#: Its release by Spark's minor version, else the first: there is none for each release of Spark. Those of
+#: 4.1.0 to 4.1.2 end a restarted query, once, with a NullPointerException.
 _RELEASES: Final = {"4.1": "4.1.3"}
 
 #: Under which name the column ``n`` says of what topics it has offsets.
