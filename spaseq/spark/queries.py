@@ -282,23 +282,10 @@ def planned(
     job, background = job_of(spark, query, kb, clock, start, settings, is_stream=is_stream)
     failed = hearing(spark) if job.functions else None
     stage = from_blocks(job, milliseconds_of(lateness, clock), hearing(spark), failed)
-    if not is_stream:
-        read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
+    if is_stream:
+        read = _followed(spark, located, follow, most_bytes, piece_bytes)
     else:
-        from spaseq.spark.source.datasource import streams_text
-
-        # One source for all streams, which knows when all have ended; it gives but the places of bytes.
-        said: dict[str, str | int] = {
-            "streams": streams_text(located),
-            "rows": "blocks",
-            "pieceBytes": piece_bytes,
-            "follow": str(follow).lower(),
-            "tasks": spark.sparkContext.defaultParallelism,
-        }
-        if most_bytes is not None:
-            said["maxBytesPerTrigger"] = most_bytes
-        blocks = spark.readStream.format("spaseq").options(**said).load()
-        read = [blocks.where(F.col("stream") == iri) for iri in located] if len(located) > 1 else [blocks]
+        read = [pieces_of(spark, iri, *source, piece_bytes) for iri, source in located.items()]
     parts = []
     observed: list[Observation] = []
     for number, some in enumerate(read):
@@ -310,6 +297,29 @@ def planned(
         rows = rows.observe(observation, F.sum("events").alias("events")).drop("events")
         parts.append(rows.withColumn("source", F.lit(number)))
     return Prepared(job, query, tuple(parts), settings, tuple(observed), failed)
+
+
+def _followed(
+    spark: SparkSession,
+    located: Mapping[str, tuple[str, SourceOptions]],
+    follow: bool,
+    most_bytes: int | None,
+    piece_bytes: int,
+) -> list[DataFrame]:
+    """The blocks of each stream. One source reads all, so that it knows when all have ended."""
+    from spaseq.spark.source.datasource import streams_text
+
+    said: dict[str, str | int] = {
+        "streams": streams_text(located),
+        "rows": "blocks",
+        "pieceBytes": piece_bytes,
+        "follow": str(follow).lower(),
+        "tasks": spark.sparkContext.defaultParallelism,
+    }
+    if most_bytes is not None:
+        said["maxBytesPerTrigger"] = most_bytes
+    blocks = spark.readStream.format("spaseq").options(**said).load()
+    return [blocks.where(F.col("stream") == iri) for iri in located] if len(located) > 1 else [blocks]
 
 
 def in_files(stream: str, location: object) -> str:

@@ -16,7 +16,7 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (the e
 
 from pyspark.sql import SparkSession  # noqa: E402  # after the skip
 
-from spaseq.spark import session  # noqa: E402
+from spaseq.spark import kafka_events, session  # noqa: E402
 
 PROGRAM = """
 import json, sys
@@ -51,3 +51,9 @@ def test_an_active_session_takes_no_jars(spark: SparkSession) -> None:
     assert session() is spark
     with pytest.raises(spaseq.EngineError, match="the JVM runs already without org"):
         session(packages=["org.example:a:1"])
+
+
+@pytest.mark.skipif(not pyspark.__version__.startswith("4.1."), reason="each minor version has its own")
+def test_the_connector_that_is_named_can_restart(spark: SparkSession) -> None:
+    with pytest.raises(spaseq.SourceError, match=r"spark-sql-kafka-0-10_2\.13:4\.1\.3$"):
+        kafka_events(spark, "127.0.0.1:1", {"urn:s": "trades"})

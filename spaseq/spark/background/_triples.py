@@ -1,7 +1,8 @@
 """Background graphs → triples of numbers and what the numbers stand for; files are parsed by Spark's workers.
 
-A term's number is a hash of its N-Triples text, so that workers agree on it. Two terms with one number are
-noticed, and then all terms are numbered again from another seed.
+A term's number is a hash of its N-Triples text, so that workers agree on it. Triples and terms travel in
+blocks, by a hash, to the task that keeps each once: a row for each costs Spark more than all the rest. Two
+terms with one number are noticed there, and then all terms are numbered again from another seed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from hashlib import blake2b
-from itertools import islice
+from itertools import groupby, islice
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -24,11 +26,12 @@ import pyarrow.compute as pc
 import zstandard
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, Triple
 from pyspark import StorageLevel
+from pyspark.accumulators import Accumulator
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from spaseq.chunks import labelled, terms_out
+from spaseq.chunks import labelled, pack, terms_out, unpack
 from spaseq.errors import KnowledgeError, warn
 from spaseq.events import Ids
 from spaseq.excerpts import bounded
@@ -39,7 +42,8 @@ from spaseq.sources._bytes import MARK
 from spaseq.sources.scan.fast import Quads
 from spaseq.spark.sessions import frame_of
 from spaseq.spark.source._blocks import arrow_schema
-from spaseq.spark.source._rows import binaries
+from spaseq.spark.source._rows import binaries, without_repeated
+from spaseq.spark.stages._job import bucket_numbers
 from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import KIND, LABEL
 from spaseq.terms.dictionary import UNBOUND, Dictionary
@@ -61,9 +65,19 @@ _LINES: Final = ("nt", "ntriples", "nq", "nquads", "txt")
 _PACKED: Final = ("gz", "zst")
 _NAME: Final = re.compile(r"[\w.`]+")
 
-#: A row is a triple (``p``, ``s``, ``o``), a term (``id``, ``term``), or says what is wrong or was left out.
-_CODED: Final = "p bigint, s bigint, o bigint, id bigint, term string, problem string, note string"
+#: A task hands on about so many triples at once.
+_BLOCK: Final = 1 << 18
+
+#: Parts for each of Spark's partitions. Only one at a time is in the memory of a task.
+_PARTS: Final = 8
+
+#: A row is a block of ``triples`` (p, s, o) or ``terms`` (id, ends, text) for a ``part``, or says what is
+#: wrong or was left out.
+_CODED: Final = "part int, triples binary, terms binary, problem string, note string"
 _ARROW: Final = arrow_schema(_CODED)
+
+_TRIPLES: Final = "g bigint, p bigint, s bigint, o bigint"
+_TERMS_ONCE: Final = "id bigint, term string"
 
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
@@ -87,10 +101,11 @@ def numbered(spark: SparkSession, graphs: Mapping[str, Source], seed: int = 0) -
     """The triples and terms of background graphs, by IRI. Raises KnowledgeError for what cannot be read."""
     local: list[pa.Table] = []
     parts: list[DataFrame] = []
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     for iri, source in graphs.items():
-        coder = Coder(_named(iri), seed)
-        begun = pa.Table.from_batches([coder.begun()])
-        local.append(begun.append_column("g", pa.array([coder.graph], pa.int64())))
+        coder = Coder(_named(iri), seed, bucket_numbers(partitions * _PARTS))
+        begun = pa.Table.from_batches([coder.block()])
+        local.append(begun.append_column("g", pa.array(np.full(len(begun), coder.graph))))
         for place, one in enumerate(source if isinstance(source, list | tuple) else [source]):
             coded = _coded(spark, iri, one, coder, f"{place}")
             if isinstance(coded, DataFrame):
@@ -109,12 +124,18 @@ def numbered(spark: SparkSession, graphs: Mapping[str, Source], seed: int = 0) -
             raise KnowledgeError(row.problem)
     for note in dict.fromkeys(row.note for row in said):
         warn(note)
-    triples = whole.where("p IS NOT NULL").select(*"gpso").distinct().cache()
-    terms = whole.where("id IS NOT NULL").select("id", "term").repartition("id").distinct().cache()
-    same = terms.groupBy("id").count().where("count > 1").isEmpty()
+    clashes: Accumulator[int] = spark.sparkContext.accumulator(0)
+    triples, terms = (
+        whole.where(f"{what} IS NOT NULL").repartition(partitions, "part").sortWithinPartitions("part")
+        .mapInArrow(stage, schema).cache()
+        for what, stage, schema in (
+            ("triples", _triples_once, _TRIPLES), ("terms", _terms_once(clashes), _TERMS_ONCE)
+        )
+    )  # fmt: skip
     triples.count()
+    terms.count()
     whole.unpersist()
-    if same:
+    if not clashes.value:
         return Numbered(triples, terms)
     triples.unpersist()
     terms.unpersist()
@@ -132,7 +153,7 @@ def _coded(spark: SparkSession, iri: str, source: One, coder: Coder, place: str)
         if here is None or here.is_dir() or here.stat().st_size > _SMALL:
             return _of_files(spark, iri, fspath(source), here, coder)
     triples = _read(NamedNode(iri), source)
-    return pa.Table.from_batches(list(coder.of_triples(triples, place)), schema=_ARROW)
+    return pa.Table.from_batches([*coder.of_triples(triples, place), coder.block()], schema=_ARROW)
 
 
 def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, coder: Coder) -> DataFrame:
@@ -165,9 +186,7 @@ def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, c
         parts.append(_of_lines(lines.select(F.col("value").cast("binary"), place), coder))
     if others:
         whole = spark.read.format("binaryFile").load(others).select("path", "content")
-        parts.append(
-            whole.repartition(len(others)).mapInArrow(_by_files(coder.name.value, coder.seed), _CODED)
-        )
+        parts.append(whole.repartition(len(others)).mapInArrow(_by_files(*coder.made), _CODED))
     if not parts:
         raise KnowledgeError(f"{location}: there are no files")
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
@@ -248,10 +267,10 @@ _Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _of_lines(lines: DataFrame, coder: Coder) -> DataFrame:
-    return lines.mapInArrow(_by_lines(coder.name.value, coder.seed), _CODED)
+    return lines.mapInArrow(_by_lines(*coder.made), _CODED)
 
 
-def _by_lines(name: str, seed: int) -> _Stage:
+def _by_lines(name: str, seed: int, parts: tuple[int, ...]) -> _Stage:
     """Rows of a line (``value``) and where it is from (``place``) → ``_CODED``."""
 
     def texts(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, str]]:
@@ -267,17 +286,16 @@ def _by_lines(name: str, seed: int) -> _Stage:
                 yield bytes(data[begin:end]), place
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        coder = Coder(NamedNode(name), seed)
-        return _told(batches, lambda rows: (b for text in texts(rows) for b in coder.of_lines(*text)))
+        coder = Coder(NamedNode(name), seed, parts)
+        return _told(batches, coder, lambda rows: (b for text in texts(rows) for b in coder.of_lines(*text)))
 
     return stage
 
 
-def _by_files(name: str, seed: int) -> _Stage:
+def _by_files(name: str, seed: int, parts: tuple[int, ...]) -> _Stage:
     """Rows of a file (``path``, ``content``) → ``_CODED``."""
 
-    def coded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        coder = Coder(NamedNode(name), seed)
+    def coded(coder: Coder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for row in (row for batch in batches for row in batch.to_pylist()):
             form, packing = _form(row["path"])
             data = _unpacked(row["content"], packing)
@@ -286,7 +304,11 @@ def _by_files(name: str, seed: int) -> _Stage:
             triples = _triples(coder.name, lambda data=data: io.BytesIO(data), known, row["path"])  # type: ignore[misc]
             yield from coder.of_triples(triples, row["path"])
 
-    return lambda batches: _told(batches, coded)
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        coder = Coder(NamedNode(name), seed, parts)
+        return _told(batches, coder, partial(coded, coder))
+
+    return stage
 
 
 def _unpacked(data: bytes, packing: str | None) -> bytes:
@@ -299,15 +321,14 @@ def _unpacked(data: bytes, packing: str | None) -> bytes:
     return data
 
 
-def _told(
-    batches: Iterable[pa.RecordBatch], coded: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a task; what is wrong, and what was warned of, is a row, too, which the driver shows."""
+def _told(batches: Iterable[pa.RecordBatch], coder: Coder, coded: _Stage) -> Iterator[pa.RecordBatch]:
+    """The blocks of a task; what is wrong, and what was warned of, is a row, too, which the driver shows."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         problem: str | None = None
         try:
             yield from coded(batches)
+            yield coder.block()
         except (KnowledgeError, OSError, zstandard.ZstdError, EOFError) as error:
             problem = str(error)
         said: list[dict[str, Any]] = [{"note": str(note.message)} for note in notes[:1]]
@@ -319,11 +340,18 @@ def _told(
 class Coder:
     """Numbers the triples of one graph; a term is reported once, or again after many others."""
 
-    def __init__(self, name: NamedNode, seed: int) -> None:
+    def __init__(self, name: NamedNode, seed: int, parts: tuple[int, ...]) -> None:
         self.name, self.seed = name, seed
+        self.made = name.value, seed, parts
+        self._parts = np.array(parts, dtype=np.int32)
+        self._triples: list[tuple[Ids, Ids, Ids]] = []
+        self._terms: list[tuple[Ids, pa.Array]] = []
+        self._waiting = 0
         self._forget()
+        own = np.array([self._graph])
         #: The number of the graph's name.
-        self.graph = int(numbers(self._dictionary, np.array([self._graph]), seed)[0])
+        self.graph = int(numbers(self._dictionary, own, seed)[0])
+        self._terms.append((np.array([self.graph]), pa.array([str(name).encode()])))
 
     def _forget(self) -> None:
         self._dictionary = Dictionary()
@@ -333,9 +361,33 @@ class Coder:
         self._number = np.zeros(0, dtype=np.int64)
         self._nodes: dict[tuple[str, int], int] = {}
 
-    def begun(self) -> pa.RecordBatch:
-        """The row of the graph's name."""
-        return pa.RecordBatch.from_pylist([{"id": self.graph, "term": str(self.name)}], schema=_ARROW)
+    def block(self) -> pa.RecordBatch:
+        """The rows of all that was numbered since the last call."""
+        rows: list[dict[str, Any]] = []
+        if self._triples:
+            p, s, o = (np.concatenate(column) for column in zip(*self._triples, strict=True))
+            for part, own in self._spread(s * 3 + o):
+                triples = pack({}, {"p": p[own], "s": s[own], "o": o[own]})
+                rows.append({"part": part, "triples": triples})
+        if self._terms:
+            ids = np.concatenate([ids for ids, _ in self._terms])
+            texts = pa.concat_arrays([texts for _, texts in self._terms])
+            for part, own in self._spread(ids):
+                _, ends, data = texts.take(pa.array(own)).buffers()
+                arrays = {"id": ids[own], "ends": np.frombuffer(ends, np.int32, len(own) + 1)}
+                arrays["text"] = np.frombuffer(data, np.uint8, arrays["ends"][-1]) if data else _NO_BYTES
+                rows.append({"part": part, "terms": pack({}, arrays)})
+        self._triples, self._terms, self._waiting = [], [], 0
+        return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
+
+    def _spread(self, codes: Ids) -> Iterator[tuple[int, Ids]]:
+        """The parts, and the places of the rows that belong to each."""
+        which = codes.view(np.uint64) % np.uint64(len(self._parts))
+        order = np.argsort(which, kind="stable")
+        edges = np.searchsorted(which[order], np.arange(len(self._parts) + 1))
+        for part, begin, end in zip(self._parts.tolist(), edges[:-1], edges[1:], strict=True):
+            if end > begin:
+                yield part, order[begin:end]
 
     def of_triples(self, triples: Iterable[Triple], place: str) -> Iterator[pa.RecordBatch]:
         """Rows of ``_CODED``. Blank nodes of one ``place`` with the same label are the same."""
@@ -360,11 +412,12 @@ class Coder:
             new = used[self._number[used] == 0]
             self._number[new] = numbers(self._dictionary, new, self.seed)
             found = terms_out(self._dictionary, new)
-        if len(p):
-            yield _rows(p=self._number[p], s=self._number[s], o=self._number[o])
-        if len(new):
-            ends = np.append(np.int32(0), found["ends"])
-            yield _rows(id=self._number[new], term=binaries(ends, found["terms"], len(new)).cast(pa.string()))
+        self._triples.append((self._number[p], self._number[s], self._number[o]))
+        ends = np.append(np.int32(0), found["ends"])
+        self._terms.append((self._number[new], binaries(ends, found["terms"], len(new))))
+        self._waiting += len(p)
+        if self._waiting >= _BLOCK:
+            yield self.block()
 
     def _reads(self, text: bytes) -> bool:
         """Whether all lines are plain, and of this graph."""
@@ -405,8 +458,44 @@ class Coder:
         return scoped
 
 
-def _rows(**columns: Any) -> pa.RecordBatch:
-    """Return rows of ``_CODED``, null in the columns that are not given."""
-    count = len(next(iter(columns.values())))
-    arrays = [pa.array(columns[f.name]) if f.name in columns else pa.nulls(count, f.type) for f in _ARROW]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+_NO_BYTES: Final = np.zeros(0, dtype=np.uint8)
+
+
+# --- each once ----------------------------------------------------------------------------------
+
+
+def _blocks(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[tuple[list[int], dict[str, list[Any]]]]:
+    """The blocks of each part: the graph of each block, and the arrays of all by their names."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for _, members in groupby(rows, key=lambda row: row["part"]):
+        graphs: list[int] = []
+        found: dict[str, list[Any]] = {}
+        for row in members:
+            graphs.append(row["g"])
+            for key, array in unpack(row[name])[1].items():
+                found.setdefault(key, []).append(array)
+        yield graphs, found
+
+
+def _triples_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of ``_CODED``, ordered by part → each triple once in its graph."""
+    for graphs, found in _blocks(batches, "triples"):
+        p, s, o = (np.concatenate(found[name]) for name in "pso")
+        g, s, p, o = without_repeated(np.repeat(graphs, list(map(len, found["p"]))), s, p, o)
+        yield pa.RecordBatch.from_arrays([pa.array(column) for column in (g, p, s, o)], names=list("gpso"))
+
+
+def _terms_once(clashes: Accumulator[int]) -> _Stage:
+    """The same for terms; ``clashes`` counts numbers of several terms."""
+
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, found in _blocks(batches, "terms"):
+            ids = np.concatenate(found["id"])
+            texts = pa.concat_arrays(map(binaries, found["ends"], found["text"], map(len, found["id"])))
+            known, first, which = np.unique(ids, return_index=True, return_inverse=True)
+            if not texts.equals(texts.take(pa.array(first[which]))):
+                clashes.add(1)
+            terms = texts.take(pa.array(first)).cast(pa.string())
+            yield pa.RecordBatch.from_arrays([pa.array(known), terms], names=["id", "term"])
+
+    return stage

@@ -21,8 +21,12 @@ from spaseq.spark.sinks._lines import MATCH, Topics
 from spaseq.spark.source._messages import MessageReading
 from spaseq.spark.source._rows import Behind, remembered
 
-#: Which artefact has the connector. It is published for the first release of each of Spark's minor versions.
+#: The connector's artefact.
 CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_{'2.13' if VERSION >= (4, 0) else '2.12'}"
+
+#: Its release by Spark's minor version, else the first: there is none for each release of Spark. Those of
+#: 4.1.0 to 4.1.2 end a restarted query, once, with a NullPointerException.
+_RELEASES: Final = {"4.1": "4.1.3"}
 
 #: Under which name the column ``n`` says of what topics it has offsets.
 _TOPICS: Final = "spaseq.topics"
@@ -85,7 +89,8 @@ def _messages(
     except Exception as error:
         if "kafka" not in str(error).lower() or "find" not in str(error).lower():
             raise
-        version = ".".join([*spark.version.split(".")[:2], "0"])
+        minor = ".".join(spark.version.split(".")[:2])
+        version = _RELEASES.get(minor, f"{minor}.0")
         raise SourceError(
             f"this Spark session has no Kafka connector: start it with --packages {CONNECTOR}:{version}"
         ) from None
