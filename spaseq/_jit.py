@@ -84,9 +84,10 @@ class _Files(caching.IndexDataCacheFile):
         if not _is_whole(self._index_path):
             return {}
         try:
-            return super()._load_index()
+            index: dict[Any, str] = super()._load_index()
         except (AttributeError, ImportError):  # of older kernels: a type of their arguments has gone
             return {}
+        return index
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
@@ -390,7 +391,7 @@ def _pointed(context: Any, builder: Any, kind: Any, wanted: Any, value: Any) -> 
     if isinstance(kind, types.BaseTuple):
         parts = [
             _pointed(context, builder, *each, builder.extract_value(value, i))
-            for i, each in enumerate(zip(kind.types, wanted.types, strict=True))
+            for i, each in enumerate(zip(kind, wanted, strict=True))
         ]
         return context.make_tuple(builder, wanted, parts)
     return value

@@ -63,7 +63,7 @@ class Buffers(NamedTuple):
     """The lazy kernel's memory: arrays, or in compiled code their addresses.
 
     ``t``: tables; ``c``: counters; ``m``: frames; ``r``: rings; ``rows``, with their ``ordered`` values,
-    ``index`` and promises ``p``; the ``lists`` of waiting partial matches, which are in ``waits``, each of
+    ``postings`` and promises ``p``; the ``lists`` of waiting partial matches, which are in ``waits``, each of
     ``size`` integers, and their ``spans``; ``n`` and ``codes``: the id table.
     """
 
@@ -73,7 +73,7 @@ class Buffers(NamedTuple):
     r: Ints
     rows: Ints
     ordered: Floats
-    index: Ints
+    postings: Ints
     p: Ints
     lists: Ints
     waits: Ints
@@ -186,7 +186,7 @@ def _move(x: Buffers, g: int, number: int, to: int) -> None:
 @part
 def _close_up(x: Buffers, moves: Renumbered, g: int, gone: int) -> None:
     """Renumber the rows of a buffer, of which ``gone`` are removed."""
-    t, r, rows, index = x.t, x.r, x.rows, x.index
+    t, r, rows, index = x.t, x.r, x.rows, x.postings
     begin, offset, tail = moves.begins[g], moves.offsets[g], ring.tail(r, g)
     buffer = t[T_BUFFERS] + g * kept.SIZE
     indexes = (kept.indexes_end(t, buffer) - kept.indexes(t, buffer)) // lookup.SIZE
