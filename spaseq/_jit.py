@@ -389,9 +389,10 @@ def _pointed(context: Any, builder: Any, kind: Any, wanted: Any, value: Any) -> 
     if isinstance(kind, types.Array):
         return context.make_array(kind)(context, builder, value).data
     if isinstance(kind, types.BaseTuple):
+        machine: Any = kind
         parts = [
             _pointed(context, builder, *each, builder.extract_value(value, i))
-            for i, each in enumerate(zip(kind, wanted, strict=True))
+            for i, each in enumerate(zip(machine.types, wanted.types, strict=True))
         ]
         return context.make_tuple(builder, wanted, parts)
     return value
