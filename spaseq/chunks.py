@@ -370,7 +370,7 @@ def chosen(ids: Ids, numbers: npt.NDArray[np.generic], least: int = 0) -> Ids:
 
 def check_shapes(batch: EventBatch) -> None:
     """Raise ValueError unless the columns of a batch have one length, and each triple is in one event."""
-    size, triples, offset = len(batch), len(batch.p), batch.offset
+    size, triples, offset = len(batch), len(batch.s), batch.offset
     columns = (batch.stream, batch.graph, batch.n, offset[1:])
     require(all(len(column) == size for column in columns), "the length of a column")
     require(len(batch.p) == len(batch.o) == triples, "the length of a column of triples")

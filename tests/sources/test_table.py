@@ -24,7 +24,7 @@ from spaseq.errors import SourceError
 from spaseq.events import Clock, LateBatch, concatenate
 from spaseq.sources import open_source
 from spaseq.sources.columns.holes import Iri
-from spaseq.sources.columns.table import Lifter, Table
+from spaseq.sources.columns.table import Table, TableLifter
 from spaseq.terms.dictionary import Dictionary
 
 from .reading import EX, STREAM, Reading
@@ -362,14 +362,14 @@ def test_events_that_no_pattern_matches_still_count(separator: str, window: str)
 
 def test_a_subject_that_no_query_reads_becomes_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[int]()
-    column = Lifter._column
+    column = TableLifter._column
 
-    def count(lifter: Lifter, slot: Any, batch: pa.RecordBatch, reasons: Any) -> Any:
+    def count(lifter: TableLifter, slot: Any, batch: pa.RecordBatch, reasons: Any) -> Any:
         if isinstance(slot, Iri):
             made.append(len(batch))
         return column(lifter, slot, batch, reasons)
 
-    monkeypatch.setattr(Lifter, "_column", count)
+    monkeypatch.setattr(TableLifter, "_column", count)
     rows = _deeds(20_000)
     matches = spaseq.run(ALERTS.replace("SEPARATOR", ","), {"S": table(DOES, **rows)})
     assert len({str(match.bindings[0]["u"]) for match in matches}) == 118

@@ -89,7 +89,8 @@ class Update:
                 c[counter.KNOWN] = m.automaton.unknown == 0
             elif status == lay.UNRANKED:
                 keys = columns.keys.reshape(-1, len(self.keys))
-                columns = columns._replace(ranks=ranks(columns.events, keys, self._dictionary, self.apart))
+                order = ranks(columns.events, keys, self._dictionary, self.apart)
+                columns = columns._replace(ranks=plain(order))  # it may be a column of ``keys``
                 packed = columns.packed(int(packed[lay.START]))
             elif status == lay.WIDER:
                 m.widen()
