@@ -14,7 +14,7 @@ from spaseq.events import Stamp
 from spaseq.language.syntax import Strategy
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Path
-from spaseq.matching.interpreter.machine import AllGathering, Member, RunMachine
+from spaseq.matching.interpreter.machine import AllGathering, Member, PartitionRuns
 from spaseq.matching.interpreter.matcher import Interpreter
 from spaseq.matching.interpreter.program import GateEdge, ProgramState, RunsProgram
 from spaseq.matching.interpreter.state import MatchEnd, PartialMatch, Wait
@@ -136,7 +136,7 @@ class TracedRuns(Interpreter):
         return super().push(occurrence)
 
 
-class _Traced(RunMachine):
+class _Traced(PartitionRuns):
     """The machine with counts.
 
     ``_here`` is the visit that is just beginning. ``_seeing`` is the visit of the partial match that sees an
@@ -154,7 +154,7 @@ class _Traced(RunMachine):
         super().__init__(trace.program, context, window, single)
 
     def arrive(self, place: ProgramState, run: PartialMatch, rows: Rows) -> None:
-        """Count an arrival, see ``RunMachine.arrive``."""
+        """Count an arrival, see ``PartitionRuns.arrive``."""
         home, self._home = self._home, None
         if home is not None and place is home.way.target:
             self._complete(home)
@@ -197,7 +197,7 @@ class _Traced(RunMachine):
         return decided
 
     def remember(self, number: int, run: PartialMatch, member: Member) -> None:
-        """Count a match of an operand, see ``RunMachine.remember``."""
+        """Count a match of an operand, see ``PartitionRuns.remember``."""
         if self._here is not None and isinstance(member, Wait):
             self._here.fate = None
             self._visit_of[number] = self._here

@@ -14,7 +14,7 @@ from spaseq.events import Stamp
 from spaseq.language.reading.parser import parse
 from spaseq.matching import planner
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.interpreter.machine import RunMachine
+from spaseq.matching.interpreter.machine import PartitionRuns
 from spaseq.matching.interpreter.state import Wait
 from spaseq.matching.model import Found, Occurrence, PartitionMatcher, StreamWindow
 from spaseq.terms.dictionary import Dictionary
@@ -105,7 +105,7 @@ def test_dropped_partitions_are_gone_at_once(seq: str) -> None:
             for event in stream("ABCAABCCAB" * 5, keys):
                 matcher.push(event)
             del matcher
-            waiting.append(sum(type(thing) in (Wait, RunMachine) for thing in gc.get_objects()))
+            waiting.append(sum(type(thing) in (Wait, PartitionRuns) for thing in gc.get_objects()))
     finally:
         gc.enable()
     assert waiting == [0, 0]

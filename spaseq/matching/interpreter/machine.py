@@ -30,7 +30,7 @@ from spaseq.matching.search import Join, Leading
 Member = Wait | Parts
 
 
-class RunMachine:
+class PartitionRuns:
     """The runs of one automaton over the events of one partition.
 
     ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by position;
@@ -261,7 +261,7 @@ class RunMachine:
         """Return the ways in which a program matches exactly these events after a run."""
         events = [event for _, event in choices]
         allowed = frozenset(event.position for event in events)
-        again = RunMachine(program, self.context, self.window, self._single, allowed)
+        again = PartitionRuns(program, self.context, self.window, self._single, allowed)
         again.start(run, rows)
         if events:
             events.sort(key=lambda event: event.position)
@@ -387,13 +387,13 @@ class AllGathering:
         run = self._run
         return PartialMatch(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
 
-    def start(self, machine: RunMachine) -> None:
+    def start(self, machine: PartitionRuns) -> None:
         """Start every operand, right after the run."""
         for i, operand in enumerate(self._way.operands):
             begun = replace(self._fresh, home=(self, i))
             machine.arrive(operand.start, begun, self._marked)
 
-    def offer(self, machine: RunMachine, operand: int, run: PartialMatch, rows: Rows) -> None:
+    def offer(self, machine: PartitionRuns, operand: int, run: PartialMatch, rows: Rows) -> None:
         """Add a match of an operand, and join it with those of the others."""
         part = (replace(run, home=None), rows)
         options = [list(parts.values()) for parts in self.found]
@@ -404,7 +404,7 @@ class AllGathering:
         self.found[operand][number] = part
         machine.remember(number, run, Parts(self.found[operand], self))
 
-    def _join(self, machine: RunMachine, parts: tuple[Part, ...]) -> None:
+    def _join(self, machine: PartitionRuns, parts: tuple[Part, ...]) -> None:
         added = tuple(chain.from_iterable(run.choices for run, _ in parts))
         stamps = [event.stamp for _, event in added]
         if not stamps or len(set(stamps)) < len(stamps) or self._wait.bars(stamps):
@@ -427,7 +427,9 @@ class AllGathering:
             common = context.common([rows for _, rows in given])
             self._arrive(machine, took, given, context.join([common], node, inside))
 
-    def _arrive(self, machine: RunMachine, took: PartialMatch, parts: tuple[Part, ...], rows: Rows) -> None:
+    def _arrive(
+        self, machine: PartitionRuns, took: PartialMatch, parts: tuple[Part, ...], rows: Rows
+    ) -> None:
         """Continue the run with all operands, and with the decisions they leave open."""
         if rows:
             gaps = list(took.gaps)
@@ -439,7 +441,7 @@ class AllGathering:
             run = replace(took, gaps=tuple(gaps), leading=leading).beginning(began)
             machine.arrive(self._way.target, run, rows)
 
-    def _in_context(self, machine: RunMachine, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
+    def _in_context(self, machine: PartitionRuns, parts: tuple[Part, ...]) -> Iterator[tuple[Part, ...]]:
         """Yield the ways in which each operand matches the same events, given the others."""
         found = []
         for i, (operand, (run, _)) in enumerate(zip(self._way.operands, parts, strict=True)):

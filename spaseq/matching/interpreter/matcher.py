@@ -8,7 +8,7 @@ from itertools import count
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.matching.context import Context, Rows
-from spaseq.matching.interpreter.machine import RunMachine
+from spaseq.matching.interpreter.machine import PartitionRuns
 from spaseq.matching.interpreter.program import RunsProgram
 from spaseq.matching.interpreter.state import PartialMatch
 from spaseq.matching.model import Found, Occurrence, StreamWindow, distinct
@@ -37,7 +37,7 @@ class Interpreter:
     ) -> None:
         self._context = context
         self._window = window
-        self._machine = RunMachine(program, context, window, len(set(pattern.streams)) == 1)
+        self._machine = PartitionRuns(program, context, window, len(set(pattern.streams)) == 1)
         self._numbers = count()
         self._newest: Occurrence | None = None
         # By the end of their window; and the matches that may be decided before.
@@ -142,12 +142,12 @@ class Interpreter:
         self._machine.start(PartialMatch(), self._context.start)
 
 
-def led(machine: RunMachine, run: PartialMatch, match: Found) -> bool:
+def led(machine: PartitionRuns, run: PartialMatch, match: Found) -> bool:
     """Return whether an element that must be absent before a match is there, in its window."""
     return machine.absences.led(run, match)
 
 
-def trailed(machine: RunMachine, run: PartialMatch, match: Found) -> bool:
+def trailed(machine: PartitionRuns, run: PartialMatch, match: Found) -> bool:
     """Return whether an element that must be absent after a match is there, in its window."""
     return machine.absences.trailed(run, match)
 

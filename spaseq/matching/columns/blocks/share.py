@@ -80,41 +80,41 @@ class _NumberedShare(NamedTuple):
     ends: list[int]
 
 
-class _Whole(Columns):
+class _Whole:
     """The matches of many queries, grouped by query; what is derived from them is cached."""
 
     def __init__(self, block: Columns, keys: Ints, bounds: Ints) -> None:
         """``keys``: of each match, which need not be the block's; ``bounds``: the boundaries of
         the shares.
         """
-        super().__init__(
+        self.block = Columns(
             block.sites, block.stretch, keys, block.offsets, block.places, block.site, block.rows
         )
-        self._bounds_of_shares = bounds
+        self._bounds = bounds
         # The arguments of the last call, and its result: all shares are read in the same way.
         self._events: tuple[Sequence[str], Clock, list[_OfGpm]] | None = None
         self._solved: dict[tuple[str, ...], Solved] = {}
         self._encoded: _NumberedShare | None = None
 
     @cached_property
-    def all_spans(self) -> tuple[Ints, Ints]:
-        """Return ``spans`` of all shares."""
-        return self.spans()
+    def spans(self) -> tuple[Ints, Ints]:
+        """Return the first and the last time of each match."""
+        return self.block.spans()
 
     @cached_property
-    def all_sizes(self) -> Ints:
-        """Return ``sizes`` of all shares."""
-        return self.sizes()
+    def sizes(self) -> Ints:
+        """Return how many solutions each match has."""
+        return self.block.sizes()
 
-    def all_events(self, gpms: Sequence[str], clock: Clock, names: Named) -> list[_OfGpm]:
+    def events(self, gpms: Sequence[str], clock: Clock, names: Named) -> list[_OfGpm]:
         """Return ``events`` of all shares."""
         known = self._events
         if known is not None and known[0] is gpms and known[1] is clock:
             return known[2]
         found = []
-        for name, of in self.events(gpms, clock, names).items():
-            is_one = of.offsets is self.one_each
-            bounds = None if is_one else of.offsets[self._bounds_of_shares].tolist()
+        for name, of in self.block.events(gpms, clock, names).items():
+            is_one = of.offsets is self.block.one_each
+            bounds = None if is_one else of.offsets[self._bounds].tolist()
             stream = of.stream if len(of.streams) > 1 else None
             found.append(
                 _OfGpm(name, bounds, None if is_one else of.offsets, stream, of.time, of.n, of.streams)
@@ -122,24 +122,24 @@ class _Whole(Columns):
         self._events = gpms, clock, found
         return found
 
-    def all_solved(self, names: Sequence[str]) -> Solved:
+    def solved(self, names: Sequence[str]) -> Solved:
         """Return ``solved`` of all shares."""
         key = tuple(names)
         if key not in self._solved:
-            solved = self.solved(names)
+            solved = self.block.solved(names)
             self._solved[key] = Solved(solved.offsets, {n: all_ids(c) for n, c in solved.columns.items()})
         return self._solved[key]
 
-    def all_encoded(self, names: Sequence[str], dictionary: Dictionary) -> _NumberedShare:
+    def encoded(self, names: Sequence[str], dictionary: Dictionary) -> _NumberedShare:
         """Return ``encoded`` for each share separately."""
         known = self._encoded
         if known is None or known.names is not names:
-            offsets, columns = self.all_solved(names)
-            rows = offsets[self._bounds_of_shares]
+            offsets, columns = self.solved(names)
+            rows = offsets[self._bounds]
             used, ends, numbers = numbered_by_part(
                 [all_ids(c) for c in columns.values()], rows, dictionary.limit
             )
-            listed = None if offsets is self.one_each else rows.tolist()
+            listed = None if offsets is self.block.one_each else rows.tolist()
             known = _NumberedShare(
                 names, offsets, [*zip(columns, numbers, strict=True)], listed, used, ends.tolist()
             )
@@ -162,36 +162,36 @@ class Share(Block):
     @cached_property
     def alone(self) -> Columns:
         """Return the share as a block without the others."""
-        return self._whole.part(self._from, self._to)
+        return self._whole.block.part(self._from, self._to)
 
     @property
     def keys(self) -> Ints:
-        return self._whole.keys[self._from : self._to]
+        return self._whole.block.keys[self._from : self._to]
 
     def key(self, i: int) -> Key:
-        return self._whole.key(self._from + i)
+        return self._whole.block.key(self._from + i)
 
     def at(self, i: int) -> tuple[Block, int]:
         return self.alone, i
 
     def part(self, begin: int, end: int) -> Block:
-        return self._whole.part(self._from + begin, self._from + end)
+        return self._whole.block.part(self._from + begin, self._from + end)
 
     def __len__(self) -> int:
         return self._to - self._from
 
     def __getitem__(self, i: int) -> Found:
-        return self._whole[self._from + i]
+        return self._whole.block[self._from + i]
 
     def spans(self) -> tuple[Ints, Ints]:
-        starts, ends = self._whole.all_spans
+        starts, ends = self._whole.spans
         return starts[self._from : self._to], ends[self._from : self._to]
 
     def sizes(self) -> Ints:
-        return self._whole.all_sizes[self._from : self._to]
+        return self._whole.sizes[self._from : self._to]
 
     def solution_count(self) -> int:
-        return super().solution_count() if self._whole.sites.kleenes else len(self)
+        return super().solution_count() if self._whole.block.sites.kleenes else len(self)
 
     def chosen(self) -> Chosen:
         return self.alone.chosen()
@@ -200,7 +200,7 @@ class Share(Block):
         begin, end = self._from, self._to
         one_each, of_one = of_matches(end - begin)
         found = {}
-        for name, bounds, offsets, stream, time, n, streams in self._whole.all_events(gpms, clock, names):
+        for name, bounds, offsets, stream, time, n, streams in self._whole.events(gpms, clock, names):
             first, last, own, own_stream = begin, end, one_each, of_one
             if bounds is not None and offsets is not None:
                 first, last = bounds[self._number], bounds[self._number + 1]
@@ -214,18 +214,18 @@ class Share(Block):
         """Convert offsets into the values of all shares to offsets into this share's, which begin at
         ``first``.
         """
-        if offsets is self._whole.one_each:
+        if offsets is self._whole.block.one_each:
             return counted(self._to - self._from + 1)
         return offsets[self._from : self._to + 1] - first
 
     def solved(self, names: Sequence[str]) -> Solved:
-        offsets, columns = self._whole.all_solved(names)
+        offsets, columns = self._whole.solved(names)
         first, last = offsets.item(self._from), offsets.item(self._to)
         some: dict[str, Column] = {name: all_ids(column)[first:last] for name, column in columns.items()}
         return Solved(self._of_own(offsets, first), some)
 
     def encoded(self, names: Sequence[str], dictionary: Dictionary) -> Encoded:
-        _, offsets, columns, rows, used, ends = self._whole.all_encoded(names, dictionary)
+        _, offsets, columns, rows, used, ends = self._whole.encoded(names, dictionary)
         first, last, number = self._from, self._to, self._number
         if rows is None:
             own = counted(last - first + 1)

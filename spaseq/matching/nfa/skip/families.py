@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import AnyOrder, Atom, Both, Node, walk
 from spaseq.events import Stamp
 from spaseq.matching.context import Context, Rows
 from spaseq.matching.interpreter.absence import Path
-from spaseq.matching.interpreter.machine import AllGathering, Member, RunMachine
+from spaseq.matching.interpreter.machine import AllGathering, Member, PartitionRuns
 from spaseq.matching.interpreter.program import Gate, GateEdge, RunsProgram
 from spaseq.matching.interpreter.state import ChoiceTrace, Home, PartialMatch, Wait
 from spaseq.matching.model import Choice, Occurrence, StreamWindow
@@ -35,7 +35,7 @@ _LAST: Final = 1 << 62
 FEW: Final = 4
 
 
-class FamilyMachine(RunMachine):
+class FamilyMachine(PartitionRuns):
     """A machine with runs that keep their choices. ``begun`` collects the first events of new runs.
 
     The runs of one first event are a family, see ``simulation``.
