@@ -266,7 +266,7 @@ def shared_by_all(found: Iterable[Block]) -> Iterator[Block]:
     for block in _gathered(found):
         if isinstance(block, Columns):
             whole = _Whole(block, block.keys, np.array([0, len(block)]))
-            yield Share(whole, 0, 0, len(whole))
+            yield Share(whole, 0, 0, len(block))
         else:
             yield block
 
