@@ -221,10 +221,22 @@ class LateBatch(EventBatch):
     _subjects: Subjects | None
 
     def __init__(
-        self, dictionary: Dictionary, clock: Clock, of_events: OfEvents, subjects: Subjects, p: Ids, o: Ids
+        self,
+        dictionary: Dictionary,
+        clock: Clock,
+        stream: Ids,
+        graph: Ids,
+        time: Ids,
+        n: Ids,
+        offset: Ids,
+        s: Ids | Subjects,
+        p: Ids,
+        o: Ids,
     ) -> None:
+        """Take the fields of an ``EventBatch``, as ``dataclasses.replace`` gives them."""
+        subjects, ids = (s, None) if isinstance(s, Subjects) else (None, s)
         names = "dictionary", "clock", "stream", "graph", "time", "n", "offset", "p", "o", "_subjects", "_ids"
-        values = dictionary, clock, *of_events, p, o, subjects, None
+        values = dictionary, clock, stream, graph, time, n, offset, p, o, subjects, ids
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         dictionary.hold(self)
@@ -278,7 +290,7 @@ def batch_of(dictionary: Dictionary, clock: Clock, of_events: OfEvents, triples:
     """Return events given as columns."""
     s, p, o = triples
     if isinstance(s, Subjects):
-        return LateBatch(dictionary, clock, of_events, s, p, o)
+        return LateBatch(dictionary, clock, *of_events, s, p, o)
     return EventBatch(dictionary, clock, *of_events, s, p, o)
 
 

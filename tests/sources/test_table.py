@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -392,6 +393,7 @@ def test_late_events_are_taken_as_others(rows: list[int], events: list[int]) -> 
         (late.renumber(7), other.renumber(7)),
         *zip(late.parts(some), other.parts(some), strict=True),
         (concatenate([late.take(each) for each in some]), concatenate([other.take(each) for each in some])),
+        (replace(late, time=late.time + 1), replace(other, time=other.time + 1)),
     ):
         for name in ("time", "n", "offset", "p", "o", "s"):
             assert getattr(mine, name).tolist() == getattr(theirs, name).tolist()

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from spaseq.chunks import Chunk, Mask, decode, encode, events_of, hashed
-from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.events import Clock, EventBatch, Ids, batch_of, concatenate
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Graph
 from spaseq.patterns.evaluator import GpmEvaluator, IllTyped, Where
@@ -232,7 +232,8 @@ def _equal(numbers: Ids, number: int) -> Ids:
 
 def _without_triples(batch: EventBatch) -> EventBatch:
     none = np.zeros(0, dtype=np.int64)
-    return replace(batch, offset=np.zeros(len(batch) + 1, dtype=np.int64), s=none, p=none, o=none)
+    of_events = batch.stream, batch.graph, batch.time, batch.n, np.zeros(len(batch) + 1, dtype=np.int64)
+    return batch_of(batch.dictionary, batch.clock, of_events, (none, none, none))
 
 
 def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) -> EventBatch:

@@ -126,29 +126,28 @@ def _fill(labels: Ints, ends: Ints, first: int, first_end: int, count: int, used
 
 @inlined
 def _descend(
-    tree: Tree, room: WalkRoom, number: int, depth: int, height: int, least: int
+    nodes: Ints, room: WalkRoom, number: int, depth: int, height: int, least: int, first: int, mask: int
 ) -> tuple[int, int, int]:
     """Go from a node always left, until a match ends; the right sides wait on the stack.
 
     Return the node, 0 unless there is no room for one more, the length of the path, and the stack's height.
     """
-    first, mask = tree.counters[counter.FIRST_NODE], tree.counters[counter.MASK]
     while number != 0:
         if depth + 1 > len(room.path) or height + 2 > len(room.stack):
             break
         at = index(number & mask)
-        label = node.label(tree.nodes, at)
+        label = node.label(nodes, at)
         if label == node.UNION:
-            right = node.right(tree.nodes, at)
-            if right >= first and node.top(tree.nodes, index(right & mask)) >= least:
+            right = node.right(nodes, at)
+            if right >= first and node.top(nodes, index(right & mask)) >= least:
                 _set_number(room.stack, height, right)
                 _set_depth(room.stack, height, depth)
                 height += 1
         else:
-            _set_position(room.path, depth, node.position(tree.nodes, at))
+            _set_position(room.path, depth, node.position(nodes, at))
             _set_label(room.path, depth, label)
             depth += 1
-        number = node.left(tree.nodes, at)
+        number = node.left(nodes, at)
     return number, depth, height
 
 
@@ -181,6 +180,8 @@ def _write(path: Ints, depth: int, out: WalkedMatches, share: WalkShare, state: 
 @part
 def _walk(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches, share: WalkShare) -> int:
     """Continue a walk up to root number ``last``; see ``enumerate_matches``."""
+    # Read once: the kernel writes to other arrays, which may not be told apart from the counters.
+    first, mask = tree.counters[counter.FIRST_NODE], tree.counters[counter.MASK]
     root = w[ROOT]
     seen = root
     height = w[STACK]
@@ -203,7 +204,7 @@ def _walk(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches, sh
         while height > 0:
             height -= 1
             number, depth = _number(room.stack, height), _depth(room.stack, height)
-            number, depth, height = _descend(tree, room, number, depth, height, least)
+            number, depth, height = _descend(tree.nodes, room, number, depth, height, least, first, mask)
             if number != 0:
                 status = DEEPER
             elif count == share.matches or used + depth > share.events:
