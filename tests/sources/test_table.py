@@ -338,7 +338,7 @@ def _deeds(rows: int) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("separator", [";", ",", ":"])
 @pytest.mark.parametrize("window", ["40 SECONDS", "3 EVENTS"])
 def test_events_that_no_pattern_matches_still_count(separator: str, window: str) -> None:
-    """The same matches, counts and reasons as for pushed events, all of whose terms are made."""
+    """A table gives the matches, counts and reasons that pushed events give."""
     query = ALERTS.replace("SEPARATOR", separator).replace("40 SECONDS", window)
     none = query.replace('?v <http://example.org/does> "fail"', '?v <http://example.org/does> "nothing"')
     assert none != query

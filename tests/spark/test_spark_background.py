@@ -89,7 +89,7 @@ spark.stop()
 
 
 def test_graphs_of_rdflib_are_the_same_in_every_process(spark: SparkSession, tmp_path: Path) -> None:
-    """Another process with another hash seed, and a file whose lines are in the other order."""
+    """A process with another hash seed, and a file with its lines in reverse, give the same graph."""
     path = tmp_path / "kb.ttl"
     path.write_text("\n".join(GRAPH.splitlines()[::-1]))
     environment = os.environ | {"PYTHONHASHSEED": "1", "PYSPARK_PYTHON": sys.executable}

@@ -194,7 +194,7 @@ class Printer:
     # --- patterns
 
     def group(self, group: Group, margin: str) -> str:
-        """Return ``{ … }``, whose lines begin with ``margin``."""
+        """Return ``{ … }``. Each line begins with ``margin``."""
         if not group.elements:
             return "{ }"
         inner = margin + INDENT

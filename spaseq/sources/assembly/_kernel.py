@@ -241,7 +241,7 @@ def event_room(quads: int) -> EventRoom:
 def _end_event(
     block: QuadBlock, to: EventRoom, number: int, start: int, row: int, graph: int, time: int
 ) -> int:
-    """Write an event whose rows begin at ``start``, each of them once; return where they end."""
+    """Write the rows of an event, from ``start`` on, each once; return where the rows end."""
     row = _distinct(to.s, to.p, to.o, start, row, to.scratch)
     to.graph[number], to.time_id[number], to.end[number] = graph, time, row
     if time != 0:
