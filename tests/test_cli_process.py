@@ -211,7 +211,9 @@ def test_ctrl_c_before_anything_was_found(environment: dict[str, str], idle: tup
     finally:
         slow.stop()
     assert json.loads(out)["results"]["bindings"] == []
-    assert before_totals(err) in ("", "no match: no event came\n")
+    # How many events came before the interrupt is a matter of milliseconds; the reason depends on it.
+    reason = before_totals(err)
+    assert reason == "" or (reason.startswith("no match: ") and reason.count("\n") == 1)
     assert status == 0
 
 
