@@ -377,10 +377,21 @@ def test_a_subject_that_no_query_reads_becomes_no_term(monkeypatch: pytest.Monke
     assert sum(made) < 4_000
 
 
+@pytest.mark.parametrize(("different", "is_late"), [(2_000, True), (400, False)])
+def test_subjects_that_repeat_become_terms_at_once(different: int, is_late: bool) -> None:
+    columns = {
+        "at": [*range(2_000)],
+        "id": [f"u{i % different}" for i in range(2_000)],
+        "what": ["x"] * 2_000,
+    }
+    (batch,) = open_source(table(DOES, **columns), STREAM, Dictionary(), on_bad=print)
+    assert isinstance(batch, LateBatch) is is_late
+
+
 @given(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 9), max_size=6))
 def test_late_events_are_taken_as_others(rows: list[int], events: list[int]) -> None:
     """Taken, divided, numbered anew and concatenated, they have the same terms."""
-    columns = {"at": [*range(10)], "id": [f"u{i % 4}" for i in range(10)], "what": ["x"] * 10}
+    columns = {"at": [*range(10)], "id": [f"u{i % 6}" for i in range(10)], "what": ["x"] * 10}
     template = f"{DOES} <{EX}{{id}}> <{EX}at> ?at ."
     dictionary = Dictionary()
     (late,) = open_source(table(template, **columns), STREAM, dictionary, on_bad=print)

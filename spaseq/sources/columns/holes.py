@@ -44,6 +44,8 @@ _NOT_PLAIN: Final = r'[\x00-\x1f"\\\x7f\x{FFFE}\x{FFFF}]'
 _NAME: Final = r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$"
 _PROBES: Final = ("x", "-0", "a.b_")
 _USUAL_DOUBLE: Final = r"^-?[0-9]+(\.[0-9]+)?$"
+#: How many values are looked at to see whether most of a column repeat.
+_FIRST: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,11 @@ class Iri:
     def certain(self, batch: pa.RecordBatch, most: int | None) -> pa.RecordBatch | None:
         """Return its columns as texts if a quick look shows that each row has a valid IRI of at most ``most``
         bytes, else None.
+
+        None, too, if values repeat: then terms are made of the few different ones at once.
         """
         columns = {name: batch.column(name) for name in self.columns}
-        if any(column.null_count or pa.types.is_dictionary(column.type) for column in columns.values()):
+        if any(column.null_count or _repeats(column) for column in columns.values()):
             return None
         if not self._is_plain(batch):
             return None
@@ -291,6 +295,12 @@ def _encoded(values: pa.Array) -> pa.DictionaryArray:
     if pa.types.is_dictionary(values.type):
         return values
     return (pc.cast(values, pa.string()) if _is_text(values.type) else values).dictionary_encode()
+
+
+def _repeats(values: pa.Array) -> bool:
+    """Return whether most of the first values occur more than once."""
+    first = _encoded(values.slice(0, _FIRST))
+    return pa.types.is_dictionary(values.type) or 2 * len(first.dictionary) < len(first)
 
 
 def _is_text(kind: pa.DataType) -> bool:
