@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyoxigraph import NamedNode
 
+import spaseq
 from spaseq.events import Clock
-from spaseq.sources import BadEvent, SourceOptions
+from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources._options import parse_source
 from spaseq.spark.sinks._lines import letter_line, letter_of_line
 from spaseq.spark.source import _messages
@@ -189,3 +191,14 @@ def _triples(turtle: str) -> list[str]:
 
     found = ox.parse(turtle.encode(), format=ox.RdfFormat.TURTLE)
     return [f"{quad.subject} {quad.predicate} {quad.object}" for quad in found]
+
+
+def test_subjects_that_are_no_terms_yet_are_shown() -> None:
+    """A table's subjects become terms when they are first read, which may be when the rows are made."""
+    columns = {"id": ["a", "b", "c"], "v": [1, 2, 3]}
+    source = spaseq.table(pa.table(columns), template="<urn:{id}> <urn:v> ?v .")
+    (batch,) = open_source(source, NamedNode("urn:S"), Dictionary(), on_bad=print)
+    payloads = [row["payload"].decode() for row in rows_of(batch).to_pylist()]
+    assert payloads == [
+        f'<urn:{s}> <urn:v> "{v}"^^<{XSD}integer> .\n' for s, v in (("a", 1), ("b", 2), ("c", 3))
+    ]

@@ -169,7 +169,8 @@ def bad_row(letter: BadEvent, n: int | None) -> dict[str, Any]:
 def rows_of(batch: EventBatch) -> pa.RecordBatch:
     """The rows of some events."""
     with batch.dictionary.lock:
-        used, local = numbered(batch.dictionary, batch.live_ids())
+        columns = batch.stream, batch.graph, batch.s, batch.p, batch.o
+        used, local = numbered(batch.dictionary, columns)
         found = terms_out(batch.dictionary, used)
     ends = np.append(np.int32(0), found["ends"])
     texts = binaries(ends, found["terms"], len(used))
