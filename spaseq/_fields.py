@@ -62,8 +62,8 @@ def writes(offset: int) -> Callable[[Ints, int, int], None]:
 
 
 def reads_item(first: int, width: int) -> Callable[[Ints, int, int], int]:
-    """Return a function that reads an item of a record's list, given the array, the record's place and the
-    number.
+    """Return a function that reads an item of a record's list. It takes the array, the record's place and
+    the item's number.
 
     The list begins at the offset ``first`` and has an item every ``width`` integers.
     """

@@ -219,7 +219,7 @@ class AsyncHandle(AsyncIterator[Match]):
         return view(batch, at)
 
     def batches(self, max_rows: int = 65_536) -> AsyncIterator[MatchBatch]:
-        """Return the matches as batches of at most ``max_rows``; each batch as soon as there is a match.
+        """Return the matches in batches of 1 to ``max_rows``. A batch does not wait until it is full.
 
         Raises EngineError if ``max_rows`` is below 1.
         """

@@ -80,9 +80,10 @@ class Registry:
         self._makers: list[Pipeline] = []
 
     def restore(self, path: str | Path, every: int | timedelta | None, lateness: timedelta) -> EngineState:
-        """Go on with the state in a file.
+        """Resume from a state file; ``every``: how often the state is written to it.
 
-        Raises ``EngineError`` for a file that is not a state, or in use, and for an invalid ``every``.
+        Raises ``EngineError`` for a file that is not a state or is already in use, and for an invalid
+        ``every``.
         """
         # Imported here, because compiled code takes a while to load.
         from spaseq.engine.durable.horizon import every_given

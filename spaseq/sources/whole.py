@@ -12,7 +12,7 @@ from spaseq.sources.assembly.sink import EventSink
 
 
 def read_whole(blocks: Iterator[bytes], sink: EventSink) -> Iterator[None]:
-    """Read a document as one event, which is bad if any part is, or if it is longer than any line may be."""
+    """Read a document as one event. It is bad if any part is, or if it is longer than ``LONGEST`` bytes."""
     parts: list[bytes] = []
     size = 0
     for block in blocks:

@@ -200,7 +200,10 @@ def put(
     start: int,
     length: int,
 ) -> None:
-    """Enter the bytes of an id, which the caller enters in an empty slot. There must be room for them."""
+    """Store the bytes of a term and its hash under an id. There must be room for them.
+
+    The caller writes the id to an empty slot.
+    """
     at = counts[USED]
     copy(data, start, length, arena, at)
     terms[identifier, START] = at

@@ -404,9 +404,10 @@ def per_distinct(
     repeatable: bool = True,
     spending: Spending | None = None,
 ) -> Ids:
-    """``function`` of every row, called once per distinct values of the variables it depends on.
+    """Return the value of ``function`` for every row.
 
-    It sees those variables and ``context``. Unless ``repeatable`` (``RAND()``), it is called per row.
+    It gets the variables that it depends on, and ``context``. It is called once for equal values of these
+    variables; if it is not ``repeatable``, as ``RAND()`` is not, once for each row.
     """
 
     def call(row: Mapping[str, int]) -> int:

@@ -95,8 +95,8 @@ class RecentEvents:
     ) -> dict[str, list[EventBatch]]:
         """Return the events of these streams, by IRI, as a snapshot.
 
-        With ``events``, return only the newest batches that hold this many events, or triples, of each
-        stream.
+        With ``events``, return only the newest batches of each stream: enough for ``events`` events or for
+        ``triples`` triples, whichever takes fewer batches.
         """
         found: dict[str, list[EventBatch]] = {iri: [] for iri in streams}
         for stream, parts in self._kept.items():
@@ -114,7 +114,7 @@ class RecentEvents:
 
 
 def _enough(parts: Sequence[EventBatch], most_events: int, most_triples: int) -> int:
-    """Return how many of the newest batches hold this many events, or triples."""
+    """Return how many of the newest batches are enough for so many events, or for so many triples."""
     events = triples = 0
     for count, part in enumerate(reversed(parts), 1):
         events, triples = events + len(part), triples + len(part.p)

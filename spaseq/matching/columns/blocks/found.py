@@ -46,8 +46,8 @@ def shown(times: Ints, clock: Clock) -> Times:
 class Chosen:
     """The events of matches: those of match i are from ``offsets[i]`` to ``offsets[i + 1]``.
 
-    ``gpm`` is, for each event, the index in ``names`` of the GPM that it was chosen as; the event itself is
-    number ``index`` of batch ``which`` of ``batches``.
+    Event ``e`` of them is event ``index[e]`` of ``batches[which[e]]``. The GPM that chose it is
+    ``names[gpm[e]]``.
     """
 
     offsets: Ints

@@ -97,9 +97,9 @@ def bound_rows(m: LazyMachine, item: int, at: int, record: int, limits: int) -> 
 
 @part
 def choose(m: LazyMachine, at: int, record: int, limits: int) -> bool:
-    """Choose the item with the fewest rows for a frame; return False if some item has none.
+    """Choose a frame's next item: the one with the fewest rows. Return False if some item has no row.
 
-    A Kleene comes after all other items, and the Kleene of the event that started the search comes last.
+    Kleene items are chosen after all others. The Kleene item of the event that started the search is last.
     """
     t, c = m.tables, m.counters
     bound = frame.bound(m.frames, at)

@@ -262,9 +262,10 @@ def unroll(ints: Ints, paths: Ints) -> None:
 
 @kernel
 def look(ints: Ints, simple: Mask, simple_ends: Mask, paths: Ints) -> int:
-    """Do ``unroll`` for runs that are only events with one solution each, without forgetting them.
+    """Write the events of the runs found to ``paths``, as ``unroll`` does, and keep the runs.
 
-    Return how many events they have, 0 if a run is of another form, or ``paths`` too short.
+    Returns how many events were written; 0 if ``paths`` is too short, or if a run has an event with several
+    solutions or ends in a way that ``simple_ends`` excludes.
     """
     m: Ints = pointer(ints)
     at = 0
