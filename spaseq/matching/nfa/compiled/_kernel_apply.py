@@ -166,7 +166,8 @@ def end_due(
 
 # Apply: runs take an event, complete, wait at the gates of their new place, or end.
 
-#: In place of a stream, for a run with simultaneous events of several streams: only later events may follow.
+#: In place of a stream, if gathered events of several streams bar a run: only events of a later time are
+#: excluded.
 _NO_STREAM: Final = 62
 
 

@@ -186,7 +186,7 @@ def unpark(m: Ints) -> int:
 
 @inlined
 def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
-    """Return whether a wait is unused, or cannot continue at a place on the window's axis and a time. """
+    """Return whether a wait is unused, or cannot continue at a place on the window's axis and a time."""
     if waits.gate(m, w) == 0 or axis > reach_after(waits.first(m, w), limit):
         return True
     return bool(waits.barred(m, w) != 0 and time > waits.bar_time(m, w))
