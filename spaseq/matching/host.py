@@ -276,7 +276,8 @@ def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]
     """Return the matches of one partition that EMIT selects, ordered by their last event, then by their
     events.
 
-    This gives all matchers the same order of delivery."""
+    This gives all matchers the same order of delivery.
+    """
     chosen = (select(emit, same, order) for same in _by_last_event(found, order))
     return [match for same in chosen for match in sorted(same, key=attrgetter("path"))]
 

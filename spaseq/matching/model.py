@@ -164,7 +164,8 @@ class StreamWindow:
         """Return the places of a batch's events on the window's axis; shape ``(events,)``. ``start``: the
         position of the first event.
 
-        For tumbling windows, the places are the numbers of the windows."""
+        For tumbling windows, the places are the numbers of the windows.
+        """
         at = start + np.arange(len(batch)) if self.counted else batch.time
         if self.sliding:
             return at

@@ -72,7 +72,8 @@ def attends(pattern: SequencePattern) -> tuple[bool, bool]:
     """Return which events without a solution of any GPM a matcher needs: whether all of them, and whether the
     last.
 
-    The last is the one right before an event with a solution."""
+    The last is the one right before an event with a solution.
+    """
     query = pattern.query
     counted = UNITS[query.window.unit] is None
     # With partitions, an event without a solution belongs to no partition.
@@ -206,7 +207,8 @@ def by_columns(
 ) -> ByColumns | None:
     """Return the matcher of that name over columns; None if the matcher takes event by event.
 
-    ``bound``: the bounds to keep by shedding; only ``nfa`` and ``lazy`` can shed."""
+    ``bound``: the bounds to keep by shedding; only ``nfa`` and ``lazy`` can shed.
+    """
     # Imported only here, because compiled code takes a while to load.
     if bound is not None:
         from spaseq.matching.shedding.query import BoundedQuery

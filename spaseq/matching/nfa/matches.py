@@ -133,7 +133,8 @@ class RunMatches:
     def few(self, m: Ints) -> Block | None:
         """Return the matches of one event, if they are few and plain.
 
-        If they are not, return None and forget nothing."""
+        If they are not, return None and forget nothing.
+        """
         count, begin = m.item(header.FOUND_COUNT), m.item(header.FOUND)
         if count > FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
             return None
@@ -196,7 +197,8 @@ class RunMatches:
         """Yield the matches in the given order. For each match, ``keys`` has its partition, ``ways`` how it
         ended, and ``depths`` how many events it has.
 
-        ``steps`` are the events, one match after the other: position, candidate, and row."""
+        ``steps`` are the events, one match after the other: position, candidate, and row.
+        """
         block = self._of_steps(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
 

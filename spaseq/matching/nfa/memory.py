@@ -58,7 +58,8 @@ def _begins(batch: Ints, gpms: int, size: int) -> Ints:
 def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
     """Return the ranks of a batch's partition keys, and write to ``ints`` where the kernel finds them.
 
-    The caller must keep the result until the batch is done, since the kernel reads it."""
+    The caller must keep the result until the batch is done, since the kernel reads it.
+    """
     size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
     begins = _begins(batch, gpms, size)
     columns = tables[tables[v.PARTITION_COLUMNS] :][: gpms * width].reshape(gpms, width)

@@ -83,7 +83,8 @@ class Sizing:
     def with_spare(self, room: Capacity, left: int, events: int, of: RunMemory) -> Capacity:
         """Return ``room`` with additional room for the rest of a batch, unless that comes near a limit.
 
-        ``left``: how many of the batch's ``events`` are left."""
+        ``left``: how many of the batch's ``events`` are left.
+        """
         found = min(self.begun * left // events, _FOUND) if left else 0
         return self._within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
 

@@ -66,7 +66,8 @@ def _list(
     """List the partial matches of a partition that wait at a gate for a share of an event's rows; return how
     many are listed in all. ``count`` were listed before.
 
-    A listed wait records its number in the list."""
+    A listed wait records its number in the list.
+    """
     t, m, b = machine.t, machine.m, machine.b
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
         if candidates.gpm(t, c) != batch.gpm(b, share):

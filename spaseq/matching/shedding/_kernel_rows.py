@@ -156,7 +156,8 @@ def _sampled(x: Buffers, own: RowClasses, g: int, at: int) -> None:
 def _lot(position: int, g: int) -> int:
     """Return a pseudo-random number below ``SURE`` for an event in a buffer, always the same.
 
-    The event's rows stay as long as this number is below their probability of staying."""
+    The event's rows stay as long as this number is below their probability of staying.
+    """
     return int(mix(mix(mix(1, g), position), 7) >> 11 & (passing.SURE - 1))
 
 
@@ -312,7 +313,8 @@ def count(
     """Count all rows by class in ``alive``, and the rows that stay as a sample in ``least``. Set the rank of
     each row.
 
-    The ranks of a class are between its ``low`` and its ``high``."""
+    The ranks of a class are between its ``low`` and its ``high``.
+    """
     x: Buffers = pointer(buffers)
     own: RowClasses = pointer(classes)
     low, high, alive, least = pointer(low_), pointer(high_), pointer(alive_), pointer(least_)

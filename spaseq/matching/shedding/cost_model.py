@@ -100,7 +100,8 @@ class CostModel:
         """Count the events that some partial matches lived through since ``alive`` was counted: those with a
         window that ended during the last ``events``.
 
-        These partial matches are not seen again. Without their events, rates would be too high."""
+        These partial matches are not seen again. Without their events, rates would be too high.
+        """
         counts = self.counts.reshape(-1, k.COUNTS)
         counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.window.age)
 

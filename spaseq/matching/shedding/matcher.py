@@ -557,5 +557,6 @@ def due(pause: float, even: float, *, waits: bool) -> float:
     """Return after how many seconds of work the next look is due, if the last one delayed events by
     ``pause``.
 
-    ``even``: how equal all utilities are; ``waits``: the latest events leave no time for a look."""
+    ``even``: how equal all utilities are; ``waits``: the latest events leave no time for a look.
+    """
     return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause

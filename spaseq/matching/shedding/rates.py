@@ -39,7 +39,8 @@ class Ahead:
 class Rates:
     """The rates at which a partial match of each class becomes matches, and advances, per event.
 
-    ``matched``: the rates of matches by class; if there are several queries, weighted by their values."""
+    ``matched``: the rates of matches by class; if there are several queries, weighted by their values.
+    """
 
     def __init__(self, features: Features, queries: Queries) -> None:
         self._features, self._queries = features, queries

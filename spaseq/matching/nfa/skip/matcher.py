@@ -407,7 +407,8 @@ class SkipMatcher:
         """Return the oldest place on the window's axis that an event of a match may have, when the newest
         event is at ``axis``.
 
-        A match that is due with the newest event may have events older than the newest event's window."""
+        A match that is due with the newest event may have events older than the newest event's window.
+        """
         return min(axis - self._tables.item(v.LIMIT), self.families.oldest(axis, families.FIRST))
 
     def _renew(self) -> None:

@@ -196,7 +196,8 @@ class Preference:
         """Return the choices after a run has taken an ``ALL``: its operands' steps in time order, ties by
         operand.
 
-        The decisions of an operand after a step, up to its next step, belong to the earlier step."""
+        The decisions of an operand after a step, up to its next step, belong to the earlier step.
+        """
         steps = sorted(
             (moment, operand, choice)
             for operand, part in enumerate(parts)

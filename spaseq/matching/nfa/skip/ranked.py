@@ -47,7 +47,8 @@ class HeldEvent(NamedTuple):
 class RankedEvents:
     """Orders events. ``gpms``: the GPMs whose solutions are needed.
 
-    Single events are kept in ``held`` until a batch comes; all of them have the same time."""
+    Single events are kept in ``held`` until a batch comes; all of them have the same time.
+    """
 
     def __init__(self, gpms: Sequence[str], rank: Rank, dictionary: Dictionary) -> None:
         self._gpms = gpms

@@ -74,7 +74,8 @@ _HOLE: Final = -(1 << 40)
 class _Kind:
     """Tables with holes: the place of each (``at``), and which of the ``terms`` belongs there (``of``).
 
-    A term is one that all queries have, or a number: the index of a constant in which queries differ."""
+    A term is one that all queries have, or a number: the index of a constant in which queries differ.
+    """
 
     compiled: NfaTables
     at: v.Ints

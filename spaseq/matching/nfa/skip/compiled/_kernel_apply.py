@@ -138,7 +138,8 @@ def _take(
 ) -> tuple[int, int]:
     """Let a run take the event for some members, as decided: append its options after ``last``.
 
-    Returns the new last run, and the members for which one of the options is a match."""
+    Returns the new last run, and the members for which one of the options is a match.
+    """
     t, o, m, f, a, b = machine.t, skip.o, machine.m, machine.f, skip.a, machine.b
     at = header.decisions(m) + decision * decisions.SIZE
     w, c, row = decisions.wait(m, at), decisions.what(m, at), decisions.row(m, at)
@@ -283,7 +284,8 @@ def apply(
 ) -> int:  # fmt: skip
     """Pass an event through the families of a partition, and begin a family if possible.
 
-    Returns the members for which a match may be decided now."""
+    Returns the members for which a match may be decided now.
+    """
     o, m, a, b = skip.o, machine.m, skip.a, machine.b
     decision, foremost, changed = 0, preferences.members(o), 0
     indexed = preferences.is_indexed(o) != 0
