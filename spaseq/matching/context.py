@@ -137,8 +137,8 @@ class Filters:
         return max((v for v in used if v in owners), key=lambda v: (owners[v][-1], v), default=None)
 
     def _kleene_of(self, name: str, row: Row, inside: tuple[int, ...]) -> int | None:
-        """Return the Kleene whose iterations bind a group variable in a row: one in progress, else one that
-        ended.
+        """Return the Kleene with iterations that bind a group variable in a row: one in progress, else one
+        that ended.
 
         A variable may belong to several Kleenes, one in each alternative.
         """

@@ -283,7 +283,7 @@ def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]
 
 
 def may_end_together(pattern: SequencePattern) -> bool:
-    """Return whether one event may complete matches whose last events differ but are simultaneous."""
+    """Return whether one event may complete matches with different, but simultaneous, last events."""
     return len(pattern.streams) > 1 and any(isinstance(node, Both | AnyOrder) for node in walk(pattern.root))
 
 

@@ -209,8 +209,8 @@ class StreamWindow:
 
 
 def stream_window(window: Window, ticks: bool, start: int) -> StreamWindow:
-    """Return the window of a query whose first event is at ``start``. With ``ticks``, a tick counts as a
-    second.
+    """Return the window of a query, given the place ``start`` of its first event. With ``ticks``, a tick
+    counts as a second.
 
     Raises ``EngineError`` for tumbling windows that would begin between two times of the clock.
     """

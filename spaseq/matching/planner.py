@@ -164,7 +164,7 @@ def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
 
 
 def _in_streams(pattern: SequencePattern) -> str:
-    """Return a warning for a query whose matches are events of other queries, since some matches will be
+    """Return a warning for a query with matches that are events of other queries, since some matches will be
     missing.
     """
     from spaseq.matching.shedding.query import makes_a_stream

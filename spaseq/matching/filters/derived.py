@@ -100,7 +100,7 @@ class _AskedValues:
 # numbers. Only parts that a program cannot compute are replaced; such parts of several GPMs are looked up
 # by their values.
 
-#: Aggregates whose argument can be replaced by a column if it is an expression.
+#: Aggregates with an argument that a column can replace, if it is an expression.
 _OF_VALUES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
 #: In place of the longitude and latitude of terms that are no points: an error, but not for want of a value.
 NO_POINT: Final = ox.Literal("no point")

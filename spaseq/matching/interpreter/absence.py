@@ -250,7 +250,7 @@ class Absences:
 
 
 def _gpms(mark: Mark) -> frozenset[str] | None:
-    """Return the GPMs whose events are needed; None if all events are, since any event may be between two
+    """Return the GPMs with events that are needed; None if all events are, since any event may be between two
     others.
     """
     if isinstance(mark.node, Maybe) or mark.entry.operator is Strategy.STRICT:

@@ -46,8 +46,8 @@ class GateEdge:
 class Gate:
     """Edges with one operator.
 
-    ``gpms``: the GPMs whose events it must see. ``key``: the variables that all of them bind and that every
-    waiting run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``).
+    ``gpms``: the GPMs with events that it must see. ``key``: the variables that all of them bind and that
+    every waiting run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``).
     ``parted``: a run that takes one edge may still take the others, which belong to other queries.
     """
 

@@ -97,9 +97,7 @@ class ExactMatch:
 
 
 class _ToldMatch(SequenceSearch):
-    """A search whose match may only choose the given events; forbidden events are searched among all
-    events.
-    """
+    """A search for a match of the given events only; forbidden events are searched among all events."""
 
     #: The events to choose; they are chosen in this order if they must be in order.
     chosen: Events | None = None

@@ -56,7 +56,7 @@ class counter(Record):
     ENTRIES: Final = 10
     AT: Final = 11  # the position of the event
     TESTED: Final = 12  # the total number of rows tested
-    TRIGGER: Final = 13  # the Kleene whose last iteration the event is to be, or NOTHING
+    TRIGGER: Final = 13  # the Kleene that is to end with the event, or NOTHING
     WAIT: Final = 14  # the number of the partial match that is extended
     REPEATING: Final = 15  # past events are processed again, since an order has changed
     PEAK: Final = 16  # the peak number of waiting partial matches

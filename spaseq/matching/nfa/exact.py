@@ -177,9 +177,7 @@ class ExactRun:
 
 
 class _ToldRun(SequenceSearch):
-    """A search whose match may only choose the given events; forbidden events are searched among all
-    events.
-    """
+    """A search for a match of the given events only; forbidden events are searched among all events."""
 
     #: Marks a search for the match's own events, which ``steps`` lists.
     pool: Events = ()

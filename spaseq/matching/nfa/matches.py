@@ -274,8 +274,8 @@ def _looks(pattern: SequencePattern, compiled: NfaTables, decided: bool) -> Look
 
 
 def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
-    """Return the Kleenes whose iterations are all in Ω: they are not nested, and no filter outside chooses
-    among their iterations.
+    """Return the Kleenes with all iterations in Ω: they are not nested, and no filter outside chooses among
+    their iterations.
     """
     nodes = list(walk(pattern.root))
     kleenes = [node for node in nodes if isinstance(node, Kleene)]

@@ -157,7 +157,7 @@ def _compare(steps: Ids, a: int, b: int, ranks: Ids) -> int:
 
 @inlined
 def _compare_all(steps: Ids, i: int, last_i: int, j: int, last_j: int, ranks: Ids) -> int:
-    """Do what ``_compare`` does for two matches, whose events are in order."""
+    """Do what ``_compare`` does for two matches with events in order."""
     while i < last_i and j < last_j:
         compared = _compare(steps, i, j, ranks)
         if compared:

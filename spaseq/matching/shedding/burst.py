@@ -144,8 +144,8 @@ class BurstFilter:
         return k.to_show(runs.machine, runs.learned, runs.instant(*runs.place), batch, self._listing)
 
     def _passed(self, least: float, share: float, count: int) -> int:
-        """Pass over the listed partial matches that promise less than ``least``, and all but a ``share`` of
-        those that promise as much; return how many.
+        """Pass over the listed partial matches that promise less than ``least``. Of the partial matches that
+        promise as much, pass over all but a ``share``. Return how many are passed over.
         """
         ints, promise = self._runs.memory.ints, self._promise
         return k.pass_over(ints, self._listing, count, promise, least, share, self.passed)

@@ -33,8 +33,8 @@ _MOST_TRIALS: Final = 64.0
 #: The same for the search for partial matches ended by forbidden events.
 _BURIED: Final = 1 / 16
 _MOST_BURIED: Final = 1_024.0
-#: The distances between events whose load is determined exactly. They are irregular, so that if kinds of
-#: events alternate, it is not always the same kind.
+#: The distances between events with exactly determined load. They are irregular, so that if kinds of events
+#: alternate, it is not always the same kind.
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 

@@ -112,7 +112,7 @@ def _holds(m: LazyMachine, code: int, end: int, record: int, sums: int) -> int:
 
 @part
 def meets(m: LazyMachine, record: int, sums: int, begin: int, end: int, bound: int) -> int:
-    """Return whether the conditions hold whose items are all ``bound``."""
+    """Return whether the conditions hold that need only ``bound`` items."""
     t = m.tables
     verdict = TRUE
     for i in range(begin, end, condition.SIZE):

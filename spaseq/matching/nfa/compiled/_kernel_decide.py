@@ -152,8 +152,8 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
 
 @rare
 def _visit_heap(machine: RunMachine, e: int, key: int, bucket: int) -> None:
-    """Visit the waits of a heap whose bound the event's value passes. If the value has no order, make the
-    heap a list.
+    """Visit the waits of a heap with a bound that the event's value passes. If the value has no order, make
+    the heap a list.
     """
     t, m, b, numbers, codes = machine.t, machine.m, machine.b, machine.n, machine.c
     root = buckets.root(m, bucket)

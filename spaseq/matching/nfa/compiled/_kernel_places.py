@@ -133,7 +133,7 @@ def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
 
 @rare
 def dissolve(m: Ints, bucket: int) -> None:
-    """Turn a heap into a list, for an event whose value cannot be ordered by its double alone."""
+    """Turn a heap into a list, for an event with a value that cannot be ordered by its double alone."""
     stack = buckets.root(m, bucket)
     buckets.set_root(m, bucket, 0)
     while stack != 0:

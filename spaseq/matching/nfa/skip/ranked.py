@@ -45,7 +45,7 @@ class HeldEvent(NamedTuple):
 
 
 class RankedEvents:
-    """Orders events. ``gpms``: the GPMs whose solutions are needed.
+    """Orders events. ``gpms``: the GPMs with solutions that are needed.
 
     Single events are kept in ``held`` until a batch comes; all of them have the same time.
     """

@@ -327,8 +327,8 @@ class _Alike:
                 yield from analysis.codes[analysis.unit(part.unit)]
 
     def _counted(self, ahead: list[Gate]) -> dict[int, int]:
-        """Return the Kleenes whose number of iterations is read at the gates ``ahead``, and up to which
-        number.
+        """Return the Kleenes with a number of iterations that is read at the gates ``ahead``, each with the
+        greatest number that is distinguished.
         """
         taken = [actions for one in ahead for actions in (one.ends, *(way.begins for way in one.ways))]
         taken += [ends for one in ahead for way in one.ways for ends in way.target.accepts]

@@ -191,7 +191,7 @@ class Analysis:
 
     @cached_property
     def slots(self) -> dict[str, int]:
-        """The variables whose values a run keeps, numbered."""
+        """The variables that a run keeps with their values, numbered."""
         bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
         names = set(self._joined)
         # Variables of an optional element may be bound while it is forbidden in an earlier iteration's gap.

@@ -84,7 +84,9 @@ def empty(c: Ints, block: Ints) -> None:
 
 @part
 def end_pending(nodes: Ints, c: Ints, outgoing: Ints, block: Ints, work: Ints, least: int) -> None:
-    """Let pending runs continue, as time has advanced: merge their states with those that are not pending."""
+    """Let pending runs continue, as time has advanced: merge their states with states that are not
+    pending.
+    """
     empty(c, work)
     for i in range(block[ACTIVE]):
         old = entry(c, i)

@@ -138,8 +138,8 @@ def _skip(m: Ints, a: Ints, family: int, resumed: int, member: int) -> None:
 def pass_over(o: Ints, m: Ints, a: Ints, p: int, members: int, position: int) -> int:
     """Drop the families that a member's first match skips: its best match so far, or one that ends later.
 
-    Returns the ``members`` whose first match also skips the event at ``position``: they need no family of
-    it.
+    Returns the ``members`` with a first match that also skips the event at ``position``: they need no family
+    of it.
     """
     if preferences.mode(o) != PAST_LAST:
         return 0
