@@ -248,8 +248,8 @@ class _FilterSplitter:
                 return None
 
     def _applied(self, call: Expression) -> Expression | None:
-        """Return a call on one event's variables as a column, or a call on an earlier iteration's variables
-        as PREV, FIRST or LAST of a column.
+        """Return a call on one event's variables as a column. A call on an earlier iteration's variables
+        becomes PREV, FIRST or LAST of a column.
         """
         return self._column(call) or self._of_earlier(call, lambda e: self._column(e))
 

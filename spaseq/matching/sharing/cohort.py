@@ -251,8 +251,8 @@ def _axis(member: Member, offset: int) -> object:
     """Return the ``kind`` of a member and where its tumbling windows begin.
 
     Return None before the member's first event, and if it cannot share. A query with SKIP does not begin to
-    share in the middle of a stream, as its next first event may depend on matches long ago. Neither does a
-    query with a bound, as it has learned and shed on its own.
+    share in the middle of a stream: its next first event may depend on matches long ago. Neither does a query
+    with a bound, as it has learned and shed on its own.
     """
     if member.begin is None or not member.can_share or member.skips or member.bound:
         return None

@@ -25,9 +25,9 @@ Floats = npt.NDArray[np.float64]
 
 #: A bound holds on average over this many events.
 _EVENTS: Final = 64
-#: Passing over begins when the share ``_FROM`` of the bound, less the events' own time, is used, and is at
-#: its maximum at the share ``_TO``. The share ``_SHOWN`` of the load, that which promises most, is always
-#: shown: most matches come from it.
+#: Passing over begins when the share ``_FROM`` of the bound, less the events' own time, is used. It is at its
+#: maximum at the share ``_TO``. The share ``_SHOWN`` of the load, that which promises most, is always shown:
+#: most matches come from it.
 _FROM: Final = 0.85
 _TO: Final = 1.0
 _SHOWN: Final = 0.5

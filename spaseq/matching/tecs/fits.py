@@ -59,8 +59,8 @@ def _keys_obstacles(pattern: SequencePattern, shared: frozenset[str]) -> Iterato
 def keys(pattern: SequencePattern) -> tuple[str, ...]:
     """Return the variables that separate runs: first those of PARTITION BY, then those of joins.
 
-    If no event must be adjacent to another, a variable in which all events of a match must agree has the same
-    effect as in PARTITION BY.
+    If no event must be adjacent to another, a variable in which a match's events must agree works as in
+    PARTITION BY.
     """
     return (*(variable.name for variable in pattern.query.partition), *sorted(_derived(pattern)))
 

@@ -169,8 +169,8 @@ def remove(m: Ints, w: int) -> None:
 
 @part
 def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, make: bool) -> int:
-    """Return the bucket of a gate, partition and key. If there is none, make it with ``make``, and return 0
-    without.
+    """Return the bucket of a gate, partition and key. If there is none, make it if ``make`` is set, else
+    return 0.
     """
     code = gate * _ODD_0 + p * _ODD_1 + k0 * _ODD_2 + k1 * _ODD_3 + k2 * _ODD_4 + k3 * _ODD_5
     code = (code ^ (code >> 29)) * _MULTIPLIER

@@ -76,8 +76,9 @@ def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTables:
     """Return the tables of the runs kernel. Raises ``BeyondTables`` where runs may be equally preferred.
 
-    If a sequence is written out once for each side of a ``|``, an event leads to several places, and only a
-    later choice decides which is preferred. The kernel's runs, however, have an order from the beginning.
+    A sequence may be written out once for each side of a ``|``. Then an event leads to several places, and
+    only a later choice decides which is preferred. The kernel's runs, however, have an order from the
+    beginning.
     """
     compiled = compile_tables(pattern, intern)
     if any(len(gate.ways) > 1 for gate in compiled.analysis.gates):

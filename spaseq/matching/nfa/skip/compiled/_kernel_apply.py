@@ -75,9 +75,9 @@ def unknown(machine: RunMachine, skip: SkipMachine, w: int, members: int) -> int
 
     If there are such members, the run is added, as later runs may agree with it.
 
-    With ``preferences.across``, an earlier run of another family also suffices for a member, if no family
-    before that one has found a match for the member. A match of that run would skip this run's first
-    event.
+    With ``preferences.across``, an earlier run of another family also suffices for a member. The condition is
+    that no family before that one has found a match for the member. A match of that run would skip this run's
+    first event.
     """
     t, o, m, f, a, s, size = machine.t, skip.o, machine.m, machine.f, skip.a, skip.s, skip.size
     gate = waits.gate(m, w)

@@ -136,7 +136,8 @@ def _skip(m: Ints, a: Ints, family: int, resumed: int, member: int) -> None:
 
 @part
 def pass_over(o: Ints, m: Ints, a: Ints, p: int, members: int, position: int) -> int:
-    """Drop the families that a member's first match skips: its best match so far, or one that ends later.
+    """Drop the families that a member's first match will skip. This match is the best one so far, or one that
+    ends later.
 
     Returns the ``members`` with a first match that also skips the event at ``position``: they need no family
     of it.
