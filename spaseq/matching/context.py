@@ -29,16 +29,16 @@ from spaseq.terms.dictionary import Dictionary
 
 # Filters on rows: whether a row passes them, with aggregates and PREVs over its iterations.
 
-#: Whether a graph pattern, under a solution, has an answer in an event's graph.
+#: Whether a graph pattern has a solution in an event's graph that agrees with the given solution.
 Exists = Callable[[str, Occurrence, Group, Solution], bool]
 
 #: Whether a solution passes a filter.
 Test = Callable[[Solution], bool]
 
-#: Whether that test errs only because certain PREVs have no value.
+#: Whether a filter's test raises an error only because the PREVs of the given names have no value.
 EarlyTest = Callable[[Solution, frozenset[str]], bool]
 
-#: A filter, and its condition without aggregates and PREV → its tests.
+#: Compiles a filter, given also its condition without aggregates and PREVs, to its two tests.
 CompileTests = Callable[
     [Filter, Expression, Dictionary, Callable[[Group, Solution], bool]], tuple[Test, EarlyTest]
 ]
@@ -58,9 +58,9 @@ class _Condition:
 
     ``summaries`` are its aggregates and ``previous`` its PREVs, each under the name of the variable that
     stands for it in ``test``. An aggregate comes with the group variable that it ranges over. ``needs`` are
-    the single-valued variables that it mentions, ``summarised`` the group variables. ``early``: whether an
-    error is only due to certain PREVs without a value. ``passed`` are the Kleenes that are over, or left out,
-    where the filter is evaluated.
+    the single-valued variables that it mentions, ``summarised`` the group variables. ``early`` tests whether
+    an error is only due to PREVs without a value. ``passed`` are the Kleenes that have ended, or were left
+    out, when the filter is evaluated.
     """
 
     test: Test
@@ -85,7 +85,7 @@ class Filters:
         # The event of the filter being evaluated, for its EXISTS.
         self._asked: tuple[str, Occurrence] | None = None
         self._exists = exists
-        # By node, and whether loosely.
+        # The conditions of a node, by its id and by whether they are the loose ones (see ``extend``).
         self._conditions: dict[tuple[int, bool], tuple[_Condition, ...]] = {}
         over = dict(passed(pattern.root))
         for node in walk(pattern.root):
@@ -97,7 +97,7 @@ class Filters:
         self._where = tuple(self._condition(f, self._all_loops) for f in pattern.where)
 
     def _condition(self, item: Filter, over: frozenset[int]) -> _Condition:
-        """Compile a filter, its aggregates and PREVs taken out and replaced by variables."""
+        """Compile a filter; a variable replaces each of its aggregates and PREVs."""
         summaries: list[tuple[str, AggregateSummary, str | None]] = []
         previous: list[tuple[str, Prev]] = []
 
@@ -137,7 +137,8 @@ class Filters:
         return max((v for v in used if v in owners), key=lambda v: (owners[v][-1], v), default=None)
 
     def _kleene_of(self, name: str, row: Row, inside: tuple[int, ...]) -> int | None:
-        """Return the Kleene that a group variable's iterations are of here: in progress, or else ended.
+        """Return the Kleene with iterations that bind a group variable in a row: one in progress, else one
+        that ended.
 
         A variable may belong to several Kleenes, one in each alternative.
         """
@@ -199,8 +200,8 @@ class Filters:
         return group is not None and not over.isdisjoint(self._pattern.owners[group])
 
     def _range(self, row: Row, kleene: int | None, inside: tuple[int, ...]) -> Iterations:
-        """Return the solutions an aggregate ranges over: of all iterations so far, including the one in
-        progress.
+        """Return the solutions that an aggregate ranges over. They come from all iterations so far, including
+        the one in progress.
         """
         if kleene is None:
             return [[row.binding]]
@@ -220,7 +221,9 @@ class Filters:
         return [[{**shared, **s} for s in iteration] for iteration in row.iterations.get(kleene, ())]
 
     def _filtered(self, rows: tuple[Row, ...], inside: tuple[int, ...]) -> tuple[Row, ...]:
-        """Apply each filter of WHERE with all variables bound, outside of their Kleenes."""
+        """Apply the filters of WHERE that are due: their variables are bound, and the Kleenes of these have
+        ended.
+        """
         if not self._where:
             return rows
         return tuple(
@@ -230,7 +233,9 @@ class Filters:
         )
 
     def _due(self, condition: _Condition, row: Row, inside: tuple[int, ...]) -> bool:
-        """Return whether all variables of a filter of WHERE are bound."""
+        """Return whether all variables of a filter of WHERE are bound, and no Kleene that binds one is in
+        progress.
+        """
         if not condition.needs <= row.binding.keys():
             return False
         owners = self._pattern.owners
@@ -250,7 +255,7 @@ class Filters:
 
 Rows = tuple[Row, ...]
 
-#: The place of an event in the order of all: simultaneous ones are ordered by their streams' IRIs.
+#: The place of an event in the order of all events: simultaneous events are ordered by their streams' IRIs.
 Order = tuple[int, int, int]
 
 #: Fewer rows than this are not checked against limits.
@@ -258,7 +263,7 @@ _MANY: Final = 64
 
 
 class Context(Filters):
-    """The operations on rows for one query. ``budget``: what its matcher may keep."""
+    """The operations on rows for one query. ``budget`` limits what its matcher may keep."""
 
     def __init__(
         self,
@@ -289,7 +294,7 @@ class Context(Filters):
         return self._ranks.get(stream, stream)
 
     def order(self, stamp: Stamp) -> Order:
-        """Return the place of an event among all."""
+        """Return the place of an event in the order of all events."""
         return stamp.time, self.rank(stamp.stream), stamp.n
 
     def texts(self, key: tuple[int, ...]) -> tuple[bytes, ...]:
@@ -306,7 +311,7 @@ class Context(Filters):
         return tuple(self._ranks)
 
     def speaks_of(self, gpm: str) -> frozenset[str]:
-        """Return the variables that a GPM binds, and those of its filters."""
+        """Return the variables that a GPM binds, and the variables that its filters mention."""
         part = self._pattern.gpms[gpm]
         return part.variables.union(*(scope.mentioned(f.condition) for f in part.correlated))
 
@@ -344,8 +349,8 @@ class Context(Filters):
     def join(
         self, operands: Sequence[Rows], node: Both | AnyOrder, inside: tuple[int, ...], loose: bool = False
     ) -> Rows:
-        """Return the Ω of an ``&`` or ``ALL``: the join of its operands' rows, all made from one ``mark``ed
-        Ω.
+        """Return the Ω of an ``&`` or ``ALL``: the join of its operands' rows. All of them must be made from
+        one Ω that ``mark`` has marked.
         """
         joined = self.compatible(operands)
         conditions = self._conditions[node.id, loose] if isinstance(node, Both) else ()
@@ -353,7 +358,7 @@ class Context(Filters):
         return self._filtered(tuple(r for r in kept if self._holds(conditions, r, inside)), inside)
 
     def compatible(self, operands: Sequence[Rows]) -> Rows:
-        """Return the join of rows that were all made from one ``mark``ed Ω; the marks stay."""
+        """Return the join of rows that were all made from one Ω that ``mark`` has marked; the marks stay."""
         joined = operands[0]
         for rows in operands[1:]:
             pairs: list[Row] = []
@@ -375,7 +380,8 @@ class Context(Filters):
         return tuple(row for row in results[0] if all(_key(row) in known for known in keys))
 
     def around(self, before: Rows, after: Rows, ended: Sequence[int], free: frozenset[str]) -> Rows:
-        """Return the Ω of what is before and after a place: the context of a negation there.
+        """Join the Ω before a place with the Ω after it, and return the result: the context of a negation
+        there.
 
         ``ended``: the Kleenes with an iteration that was in progress at the place and has ended since; their
         variables mean that iteration. ``free`` are variables that the negation does not share.
@@ -450,7 +456,8 @@ class Context(Filters):
         return tuple(out)
 
     def leave(self, rows: Rows, kleene: int, inside: tuple[int, ...]) -> Rows:
-        """End a Kleene: from here a row's values are of one of its iterations (Ω is their union).
+        """End a Kleene: each row is replaced by one row per solution of its iterations, with that solution's
+        values.
 
         ``inside`` are the Kleenes still in progress around it.
         """
@@ -469,12 +476,14 @@ class Context(Filters):
         return tuple(row for row in rows if self._holds(self._where, row, ()))
 
     def summary(self, node: Aggregate) -> Callable[[Sequence[Row]], int]:
-        """Return an aggregate of SELECT: over all iterations of its loop, or over the match's solutions.
+        """Return a function that computes an aggregate of SELECT over all iterations of its loop, or over the
+        match's solutions.
 
         Iterations do not multiply unrelated values: an argument that has one value in all solutions counts
         once, and solutions that differ otherwise count once each.
 
-        The function returns a term id; it raises ``ExpressionError`` where the aggregate has no value.
+        The function takes the match's rows and returns a term id. It raises ``ExpressionError`` if the
+        aggregate has no value.
         """
         name = self._group_variable(node)
         summary = AggregateSummary(node, self._dictionary)
@@ -493,7 +502,7 @@ class Context(Filters):
         return over
 
     def _unmultiplied(self, node: Aggregate, rows: Sequence[Row]) -> Sequence[Solution]:
-        """Return the solutions for an aggregate without a group variable."""
+        """Return the solutions that an aggregate without a group variable ranges over, see ``summary``."""
         solutions = [row.binding for row in rows]
         if node.argument is None:
             return solutions

@@ -1,4 +1,4 @@
-"""One query's matching: its partitions, EMIT and CONSUME, around a matcher for each partition."""
+"""Match one query: run a matcher for each partition, and apply EMIT and CONSUME to its matches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spaseq.language.syntax import Consume, Emit
 from spaseq.limits import UNLIMITED, Budget
 from spaseq.matching.model import Found, Occurrence, PartitionMatcher, Solution, StreamWindow
 
-#: The place of an event in the order of all: its time, its stream's rank by IRI, its arrival number.
+#: The place of an event in the order of all events: its time, its stream's rank by IRI, its arrival number.
 Order = tuple[int, ...]
 InOrder = Callable[[Stamp], Order]
 
@@ -33,7 +33,7 @@ Key = tuple[int, ...]
 #: Returns the sort key of a partition among those of one event.
 KeyOrder = Callable[[Key], tuple[Any, ...]]
 
-#: The estimated bytes of a partition, without what it keeps of events.
+#: The estimated bytes of a partition, without the bytes of the events it keeps.
 _PARTITION: Final = 4_096
 
 
@@ -51,7 +51,9 @@ class Watcher(Protocol):
     """A listener for events, and for CONSUME."""
 
     def saw(self, stamp: Stamp) -> None:
-        """Called before an event is processed. Matches that waited for an earlier time are delivered."""
+        """Called before an event is processed, when the matches that waited for an earlier time have been
+        delivered.
+        """
         ...
 
     def consumed(self, key: Key) -> None:
@@ -62,15 +64,15 @@ class Watcher(Protocol):
 class _Moments:
     """The times at which waiting matches may become due, for the events so far.
 
-    They are processed in order, however far time advances from one event to the next: events in between may
-    not have been shown.
+    These times are processed one by one in order, even if time advances past several of them at once: events
+    in between may not have been passed to the matcher.
     """
 
     def __init__(self, pattern: SequencePattern, window: StreamWindow) -> None:
         self._window = window
         limits = {node.limit for node in walk(pattern.root) if isinstance(node, Absent | Within)}
         self._lasts = sorted({window.lasts(limit) for limit in limits if limit is not None})
-        # By what ends then: the windows, then each time limit.
+        # One queue for the ends of windows, then one for the ends of each time limit.
         self._coming: list[deque[int]] = [deque() for _ in range(1 + len(self._lasts))]
 
     def add(self, occurrence: Occurrence) -> None:
@@ -93,9 +95,9 @@ class _Moments:
 class Matcher:
     """Routes occurrences to the matchers of their partitions and selects among the matches found.
 
-    ``make`` builds a matcher for one partition; ``budget`` is what all may keep together. ``order`` says
-    where an event stands among all, and ``texts`` where a partition stands among those of an event; unless
-    given, ids are in their order.
+    ``make`` builds a matcher for one partition; ``budget`` limits what all of them may keep together.
+    ``order`` returns the sort key of an event among all events, and ``texts`` the sort key of a partition
+    among those of one event. By default both compare ids.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class Matcher:
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return len(self._partitions)
 
     def push(self, occurrence: Occurrence) -> Iterator[tuple[Key, Found]]:
@@ -192,7 +194,9 @@ class Matcher:
         return self._trails and self._emit is not Emit.ALL
 
     def _advance(self, at: int, time: int) -> Iterator[tuple[Key, Found]]:
-        """Advance to a place on the window's axis and a time; what is due earlier is processed first."""
+        """Advance to a place on the window's axis and a time; matches that are due earlier are yielded
+        first.
+        """
         if self._moments is not None:
             for moment in self._moments.before(time):
                 yield from self._go(moment - 1, moment)
@@ -269,16 +273,17 @@ class Matcher:
 
 
 def delivered(emit: Emit, found: Iterable[Found], order: InOrder) -> list[Found]:
-    """Return the delivered matches of one partition, ordered by their last event, then by their events.
+    """Return the matches of one partition that EMIT selects, ordered by their last event, then by their
+    events.
 
-    So every matcher delivers them in the same order.
+    This gives all matchers the same order of delivery.
     """
     chosen = (select(emit, same, order) for same in _by_last_event(found, order))
     return [match for same in chosen for match in sorted(same, key=attrgetter("path"))]
 
 
 def may_end_together(pattern: SequencePattern) -> bool:
-    """Return whether one event may complete matches with different last events (simultaneous ones)."""
+    """Return whether one event may complete matches with different, but simultaneous, last events."""
     return len(pattern.streams) > 1 and any(isinstance(node, Both | AnyOrder) for node in walk(pattern.root))
 
 

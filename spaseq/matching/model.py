@@ -14,7 +14,7 @@ from spaseq.events import EventBatch, Stamp
 from spaseq.language.syntax import UNITS, Duration, Window, WindowKind
 from spaseq.language.syntax.terms import decimal
 
-#: Seconds from the epoch to March 1973. The guessed unit of a time puts it between 1973 and 5138.
+#: Seconds from the epoch to March 1973. The unit of a time is guessed so that its date is from 1973 to 5138.
 _1973: Final = 10**8
 
 #: Units of integers since the epoch: how many make a second.
@@ -51,10 +51,10 @@ class Occurrence:
 class Row:
     """One solution of a match so far.
 
-    ``binding`` holds the variables that have one value now: ordinary ones, and group variables of the
-    iteration in progress (or, after their Kleene, of this row's iteration). ``iterations`` maps a Kleene's id
-    to its completed iterations, each the solutions of its own variables. ``origin`` tells rows apart that
-    entered the Kleenes in progress separately.
+    ``binding`` holds the variables that have one value now: ordinary variables, and the group variables of
+    the iteration in progress. After a Kleene, its group variables have the values of one iteration per row.
+    ``iterations`` maps a Kleene's id to its completed iterations, each the solutions of its own variables.
+    ``origin`` distinguishes rows that entered the Kleenes in progress separately.
     """
 
     binding: Mapping[str, int]
@@ -114,7 +114,9 @@ class Found:
 
 
 def distinct(found: Iterable[Found]) -> list[Found]:
-    """Merge matches of the same events, found in different ways, into matches with the rows of all."""
+    """Merge matches that have the same events but were found in different ways; the merged match has all
+    their rows.
+    """
     unique: dict[object, Found] = {}
     for match in found:
         same = unique.setdefault(match.path, match)
@@ -159,10 +161,10 @@ class StreamWindow:
         return (at - self._phase) // self.size
 
     def places(self, batch: EventBatch, start: int) -> Ints:
-        """Return the places of a batch's events on that axis, the first at position ``start``; shape
-        ``(events,)``.
+        """Return the places of a batch's events on the window's axis; shape ``(events,)``. ``start``: the
+        position of the first event.
 
-        For tumbling windows: the numbers of their windows.
+        For tumbling windows, the places are the numbers of the windows.
         """
         at = start + np.arange(len(batch)) if self.counted else batch.time
         if self.sliding:
@@ -172,7 +174,7 @@ class StreamWindow:
         return np.asarray(number - (within < self._phase))
 
     def place(self, time: int, position: int) -> int:
-        """Return the place of one event."""
+        """Return the place of one event, as ``places`` does."""
         at = position if self.counted else time
         return at if self.sliding else self.index(at)
 
@@ -187,7 +189,7 @@ class StreamWindow:
         return self.size if self.sliding else 0
 
     def together(self, first: Occurrence, last: Occurrence) -> bool:
-        """Return whether one match may span both."""
+        """Return whether one match may contain both events."""
         a, b = self.measure(first), self.measure(last)
         return b - a <= self.size if self.sliding else self.index(a) == self.index(b)
 
@@ -207,7 +209,8 @@ class StreamWindow:
 
 
 def stream_window(window: Window, ticks: bool, start: int) -> StreamWindow:
-    """Return the window of a query with its first event at ``start``; with ``ticks``, a second is a tick.
+    """Return the window of a query, given the place ``start`` of its first event. With ``ticks``, a tick
+    counts as a second.
 
     Raises ``EngineError`` for tumbling windows that would begin between two times of the clock.
     """
@@ -231,9 +234,11 @@ def stream_window(window: Window, ticks: bool, start: int) -> StreamWindow:
 
 
 def finer_ticks(window: Window, time: int) -> str | None:
-    """Return what to write if a tick looks like a fraction of a second since the epoch; None if it does not.
+    """Return advice if ``time`` looks like a count of fractions of a second since the epoch; None if it does
+    not.
 
-    A window in SECONDS of such a fraction, written as ``WITHIN 300000 SECONDS``, is taken as meant.
+    Also return None for a window that is evidently written in the same fractions, as ``WITHIN 300000
+    SECONDS`` is for milliseconds.
     """
     if UNITS[window.unit] is None:
         return None
@@ -268,7 +273,9 @@ class PartitionMatcher(Protocol):
         ...
 
     def advance(self, at: int, time: int) -> Sequence[Found]:
-        """No later event will be at or before ``at`` on the window's axis, nor before ``time``."""
+        """Take note that no later event will be at or before ``at`` on the window's axis, nor before
+        ``time``.
+        """
         ...
 
     def drop(self) -> None:

@@ -1,4 +1,4 @@
-"""Obstacles: why a matcher cannot run a query, with the place in the query's text."""
+"""Obstacles: the reasons why a matcher cannot run a query, each with its place in the query's text."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def features(pattern: SequencePattern) -> Iterator[tuple[Feature, Obstacle]]:
 
 
 def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
-    """Return an obstacle with its place in the words of the query's text, if known."""
+    """Return an obstacle that quotes its place in the query's text, if the place is known."""
     span = obstacle.span
     return (
         obstacle
@@ -131,7 +131,7 @@ def in_text(obstacle: Obstacle, query: Query) -> Obstacle:
 
 
 def _asked(part: GpmPart) -> frozenset[str]:
-    """Return the variables that a GPM binds, and those of its filters."""
+    """Return the variables that a GPM binds, and the variables that its filters mention."""
     return part.variables.union(*(mentioned(item.condition) for item in part.correlated))
 
 
@@ -151,7 +151,9 @@ def _trailing(node: Node) -> Iterator[Absent]:
 
 
 def _not_next(chain: Chain) -> Iterator[Node]:
-    """Yield the negations of a chain about one event: the next one, or at the beginning the one before."""
+    """Yield the negations of a chain that forbid a single event: the next one, or the one before the match
+    begins.
+    """
     for i, item in enumerate(chain.items):
         before = chain.operators[i - 1] if i else None
         after = chain.operators[i] if i < len(chain.operators) else None
@@ -199,7 +201,7 @@ def subsequences(seq: Seq) -> Iterator[Seq]:
 
 
 def other_operators(seq: Seq, wanted: Strategy) -> Iterator[Obstacle]:
-    """Yield the operators of a sequence, also inside its closures, that are not the wanted one."""
+    """Yield the operators of a sequence, also inside its Kleene closures, that differ from ``wanted``."""
     demand = f"every operator is '{wanted}'"
     for part in subsequences(seq):
         match part:
@@ -212,5 +214,5 @@ def other_operators(seq: Seq, wanted: Strategy) -> Iterator[Obstacle]:
 
 
 def filter_of(item: Filter, demand: str) -> Obstacle:
-    """Return the obstacle of a filter that violates a requirement."""
+    """Return the obstacle for a filter that violates the requirement ``demand``."""
     return Obstacle(demand, f"FILTER({print_expression(item.condition)})", item.span)

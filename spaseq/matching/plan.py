@@ -24,7 +24,9 @@ from spaseq.patterns.spectra.joins import covers
 
 @dataclass(frozen=True, slots=True)
 class GpmPlan:
-    """How a GPM is evaluated: its route and why, the filters one event decides, those of the match."""
+    """How a GPM is evaluated: its route and the reason, the filters that one event decides, and the match's
+    filters.
+    """
 
     name: str
     streams: tuple[str, ...]

@@ -69,16 +69,17 @@ def chosen(pattern: SequencePattern) -> str:
 
 
 def attends(pattern: SequencePattern) -> tuple[bool, bool]:
-    """Return which events without a solution of any GPM a matcher needs: whether all, and whether the last.
+    """Return which events without a solution of any GPM a matcher needs: whether all of them, and whether the
+    last.
 
-    The last: the one right before an event with a solution.
+    The last is the one right before an event with a solution.
     """
     query = pattern.query
     counted = UNITS[query.window.unit] is None
-    # With partitions, an event without a solution belongs to none.
+    # With partitions, an event without a solution belongs to no partition.
     strict = not query.partition and any(map(is_strict, walk(pattern.root)))
-    # Waiting matches become due by the count of events, or at the next event; if they consume partial
-    # matches, it matters at which event.
+    # Waiting matches become due by the count of events, or at the next event. If a match consumes partial
+    # matches, the result depends on the event at which it becomes due.
     due = may_trail(pattern.root) and (counted or strict or query.consume is Consume.ANY)
     return due or query.skip is not None, strict
 
@@ -87,9 +88,9 @@ def attends(pattern: SequencePattern) -> tuple[bool, bool]:
 class UnderBound:
     """The matcher of a query that has a bound; ``sheds``: it keeps the bound by shedding.
 
-    ``reason``: why it sheds, need not, or cannot; ``is_kept``: whether the bound is kept in any case.
-    ``all_readings``: each match found has all readings of its Kleenes. ``doubts``: the parts of the query
-    because of which a match may be found that is not among the matches without the bound.
+    ``reason``: why it sheds, need not shed, or cannot; ``is_kept``: whether the bound is kept in any case.
+    ``all_readings``: each match found has all readings of its Kleenes. ``doubts``: parts of the query that
+    may cause matches which the query would not have without the bound.
     """
 
     name: str
@@ -152,7 +153,8 @@ def under_bound(
 def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
     """Return whether a query that keeps a bound by shedding, in this matcher, may share partial matches.
 
-    Not if one match excludes others, or if whole events are dropped at random: each query decides that alone.
+    It may not if one match excludes others, or if the policy drops whole events at random, since each query
+    must decide that alone.
     """
     from spaseq.matching.shedding.query import doubts
 
@@ -162,7 +164,9 @@ def shares_under(pattern: SequencePattern, name: str, policy: Policy) -> bool:
 
 
 def _in_streams(pattern: SequencePattern) -> str:
-    """Return what follows from missing matches if they are events of other queries."""
+    """Return a warning for a query with matches that are events of other queries, since some matches will be
+    missing.
+    """
     from spaseq.matching.shedding.query import makes_a_stream
 
     if not makes_a_stream(pattern):
@@ -201,9 +205,9 @@ def by_columns(
     window: StreamWindow,
     bound: Bound | None = None,
 ) -> ByColumns | None:
-    """Return the matcher of that name over columns; None for one that takes event by event.
+    """Return the matcher of that name over columns; None if the matcher takes event by event.
 
-    ``bound``: the bounds to keep by shedding, which ``nfa`` and ``lazy`` can.
+    ``bound``: the bounds to keep by shedding; only ``nfa`` and ``lazy`` can shed.
     """
     # Imported only here, because compiled code takes a while to load.
     if bound is not None:
@@ -266,7 +270,7 @@ def by_events(
     if name == "interpreter":
         program = RunsProgram(compile_pattern(pattern))
         return lambda: Interpreter(program, pattern, context, window)
-    if name == "nfa":  # with SKIP, where tables cannot
+    if name == "nfa":  # a query with SKIP that the tables cannot express
         program = RunsProgram(compile_pattern(pattern))
         return lambda: SkipSimulation(program, pattern, context, window)
     if name == "reference":
@@ -311,7 +315,7 @@ def _nfa(pattern: SequencePattern) -> Iterator[Obstacle]:
 
 
 def _beyond_skip_tables(pattern: SequencePattern) -> tuple[Obstacle, ...]:
-    """What keeps a query with AFTER MATCH SKIP from tables over whole batches."""
+    """Return why a query with AFTER MATCH SKIP cannot be run by tables over whole batches."""
     from spaseq.matching.nfa.skip.tables import beyond
 
     return beyond(pattern)

@@ -88,7 +88,7 @@ def _further(kind: int, known: int, nearer: int, current: int) -> int:
     if known == MANY or current == 0 or (kind == ACC_FIRST and known != 0):
         return known
     if current == MANY:
-        return MANY  # it may be one of the values of the same iteration
+        return MANY  # the solutions of this iteration differ
     if kind == ACC_FIRST:
         return current if nearer != 0 else 0
     return nearer
@@ -98,7 +98,9 @@ def _further(kind: int, known: int, nearer: int, current: int) -> int:
 def _folded(
     kind: int, offset: int, known: int, nearer: int, current: int, numbers: Floats, codes: Codes
 ) -> int:
-    """Return an aggregate that is a term or a count, after one more value; unchanged if that is unbound."""
+    """Return an aggregate that is a term or a count, after one more value; unchanged if the value is
+    unbound.
+    """
     if kind != ACC_PREVIOUS and (known == ERROR or (current > 0 and codes[current] == FAULT)):
         return ERROR
     if offset > 0:

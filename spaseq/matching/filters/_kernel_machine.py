@@ -286,8 +286,8 @@ def _computed(m: Ints, f: Floats, kinds: int, at: int, op: int, a: int) -> None:
 def _distance(m: Ints, f: Floats, kinds: int, at: int) -> None:
     """Replace two longitudes and latitudes, exact doubles of points, by the metres between them.
 
-    Other values than points are an error, unless a value is missing for want of an earlier iteration: as in
-    any call.
+    Values other than points are an error, unless one is missing for want of an earlier iteration, as in any
+    call.
     """
     kind = DOUBLE
     are_points = True
@@ -322,7 +322,7 @@ def holds(machine: RunMachine, kinds: int, start: int, end: int, w: int, sums: i
 
 @separate
 def by_stack(machine: RunMachine, kinds: int, start: int, end: int, w: int, sums: int, r: int) -> int:
-    """Return the same for conditions that need the stack."""
+    """Return what ``holds`` does, for conditions that need the stack."""
     t, m, f = machine.t, machine.m, machine.f
     unknown, top, pc = False, 0, start
     while pc < end:
@@ -385,7 +385,9 @@ def _push(machine: RunMachine, kinds: int, pc: int, top: int, w: int, sums: int,
 
 @part
 def _jump(machine: RunMachine, kinds: int, pc: int, top: int, w: int, r: int) -> tuple[int, int]:
-    """Do an instruction that may go elsewhere; return the place of the next one, and of the stack's top."""
+    """Execute an instruction that may jump; return the place of the next instruction, and of the stack's
+    top.
+    """
     t, m, f = machine.t, machine.m, machine.f
     op, target, slot, following = t[pc], t[pc + 1], t[pc + 2], pc + CODE_SIZE
     goes = op == JUMP
@@ -403,7 +405,7 @@ def _jump(machine: RunMachine, kinds: int, pc: int, top: int, w: int, r: int) ->
     elif op == CHOOSE:
         verdict = _truth(m, f, kinds, top - 1)
         if verdict not in (TRUE, FALSE):
-            # Both branches decide whether an error is only for want of an iteration.
+            # Whether an error is only for want of an iteration depends on both branches.
             _set(m, f, kinds, top - 1, NOTHING if verdict == ERRED else BEYOND, 0, 0.0, 0.0)
             return slot, top
         top -= 1

@@ -64,7 +64,7 @@ def values(batch: Ints, place: int, size: int = 1) -> Ints:
 def shares_of_one(rows: Sequence[tuple[int, int]], at: int) -> list[int]:
     """Return the shares of the only event of a batch, and where they begin and end, for place ``at``.
 
-    ``rows``: where those of each GPM begin and end.
+    ``rows``: where the rows of each GPM begin and end.
     """
     shares = [n for g, (begin, end) in enumerate(rows) if begin < end for n in (g, begin, end)]
     return [at + 2, at + 2 + len(shares), *shares]

@@ -100,9 +100,9 @@ class _AskedValues:
 # numbers. Only parts that a program cannot compute are replaced; such parts of several GPMs are looked up
 # by their values.
 
-#: Aggregates of an expression's values; some are the expression of the aggregate.
+#: Aggregates with an argument that a column can replace, if it is an expression.
 _OF_VALUES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST")
-#: In place of the longitude and latitude of other terms than points: an error, but not for want of a value.
+#: In place of the longitude and latitude of terms that are no points: an error, but not for want of a value.
 NO_POINT: Final = ox.Literal("no point")
 #: Functions that may have a value although a variable is unbound.
 _FORGIVING: Final = ("COALESCE", "IF", "BOUND")
@@ -120,8 +120,8 @@ class Of(StrEnum):
 class Derived:
     """A column computed from others: an expression that one GPM's rows decide.
 
-    Where there is no value it holds ``ERROR``; if it is ``summed``, by an aggregate, ``FAULT``. For other
-    terms than points, the coordinates are ``NO_POINT``.
+    If the expression has no value, the column holds ``ERROR``, or ``FAULT`` if an aggregate reads the column
+    (``summed``). The coordinates of terms that are no points are ``NO_POINT``.
     """
 
     expression: Expression
@@ -227,7 +227,7 @@ class _FilterSplitter:
         return substitute(expression, self._instead)
 
     def _instead(self, part: Expression) -> Expression | None:
-        """Return the replacement of a part of a filter; None if its parts must be considered."""
+        """Return the replacement of a part of a filter; None if the parts inside it must be considered."""
         match part:
             case Exists() | Prev():
                 return part
@@ -248,8 +248,8 @@ class _FilterSplitter:
                 return None
 
     def _applied(self, call: Expression) -> Expression | None:
-        """Return a function of one event's variables as a column; of an earlier iteration's as PREV, FIRST or
-        LAST.
+        """Return a call on one event's variables as a column. A call on an earlier iteration's variables
+        becomes PREV, FIRST or LAST of a column.
         """
         return self._column(call) or self._of_earlier(call, lambda e: self._column(e))
 

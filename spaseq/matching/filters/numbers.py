@@ -109,7 +109,7 @@ class Numbers:
             self.codes[identifier], self.numbers[identifier] = known
 
     def cover_few(self, ids: Collection[int]) -> None:
-        """Do the same without arrays, as for a single event."""
+        """Do what ``cover`` does without arrays, as for a single event."""
         codes, limit = self._codes, len(self._codes)
         new = [identifier for identifier in ids if identifier >= limit or codes[identifier] == _UNKNOWN]
         if not new:
@@ -119,7 +119,7 @@ class Numbers:
             self._make_room()
             for identifier in new:
                 known = _short(dictionary.written(identifier)) or _look(dictionary.value(identifier))
-                # The code is last: it says that the number is there.
+                # The code is written last, since it says that the number is there.
                 self.numbers[identifier], self._codes[identifier] = known[1], known[0]
 
     def note(self, identifier: int, text: str) -> None:
@@ -141,7 +141,7 @@ class Numbers:
             codes[self._early], codes[self._fault] = v.MISSING, v.FAULT
             codes[self._open] = v.BEYOND
             few = codes.data
-            # No interrupt can occur between these: that needs a call, or a loop.
+            # No interrupt can occur between these statements: that needs a call, or a loop.
             self.numbers, self.codes, self._codes = numbers, codes, few
 
     def _usual(self, new: Ids) -> Ids:
@@ -164,7 +164,7 @@ class Numbers:
 
 
 def _short(text: str) -> tuple[int, float] | None:
-    """Do ``_look`` for the text of a short integer or decimal, without an exact value."""
+    """Return what ``_look`` does, for the text of a short integer or decimal; None for other texts."""
     number = _SHORT.fullmatch(text)
     if number is None:
         return None

@@ -48,10 +48,11 @@ _DEMAND: Final = (
 #: Aggregates that do not depend on DISTINCT.
 _DISTINCT: Final = ("MIN", "MAX", "FIRST")
 
-#: The metres between two points, given as two longitudes and latitudes (``derived``); no query names it.
+#: The metres between two points, given as two longitudes and latitudes (``derived``); no query can name this
+#: function.
 METRES: Final = "metres between"
 
-#: How many more values an instruction pushes than it pops, if not one less.
+#: How many more values an instruction pushes than it pops; other instructions pop one more than they push.
 _GROWS: Final = {
     **dict.fromkeys(("PUSH", "CONSTANT", "AGGREGATE", "ONE", "BOUND"), 1),
     **dict.fromkeys(("MINUS", "NOT", "ABS", "FUNCTION", "UNLESS_TRUE", "UNLESS_FALSE", "KEEP"), 0),
@@ -139,7 +140,7 @@ def steps(item: Filter, site: FilterSite, owners: Owners) -> list[Instruction]:
 
 
 def needs(expression: Expression, owners: Owners) -> frozenset[str]:
-    """Return the variables outside PREV, and in aggregates only other than group variables."""
+    """Return the variables of an expression, except those in PREV, and group variables in aggregates."""
     match expression:
         case Prev():
             return frozenset()
@@ -348,7 +349,8 @@ class _PostfixWriter:
         elif node.name in ("SUM", "AVG"):
             summed = [Instruction("CONSTANT", Literal(0)), Instruction("PUSH", name), Instruction("ADD")]
             if of_loop:
-                # For a loop that is left out it is 0, for one in another alternative an error.
+                # For a loop that is left out, the aggregate is 0; for a loop in another alternative, it is an
+                # error.
                 summed = [
                     Instruction("IF_BOUND", name, skip=4),
                     *summed,

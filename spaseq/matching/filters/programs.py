@@ -86,8 +86,8 @@ _JUMPS: Final = ("IF_BOUND", "IF_COMPLETED", "UNLESS_FALSE", "UNLESS_TRUE", "CHO
 class Programs:
     """Writes programs into sections, with numbers for names.
 
-    ``constants`` are the ids of their terms, ``lookups`` the expressions that are computed outside. ``slots``
-    numbers the variables that are kept of a match, ``kleenes`` are by their ids.
+    ``constants`` are the ids of the programs' terms, ``lookups`` the expressions that Python computes.
+    ``slots`` numbers the variables that are kept of a match, ``kleenes`` are by their ids.
     """
 
     def __init__(

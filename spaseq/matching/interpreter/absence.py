@@ -50,7 +50,9 @@ class EventMemory:
             del events[: bisect_left(events, oldest, key=self._window.measure)]
 
     def log(self, after: MatchEnd | None, first: Occurrence, last: Occurrence) -> Iterator[Occurrence]:
-        """Yield all events up to ``last`` that come after a match so far, or otherwise from ``first`` on."""
+        """Yield all events up to ``last``: those after the end ``after`` of a match so far, or without it
+        those from ``first`` on.
+        """
         events = self._log or []
         for i in range(bisect_left(events, after.time if after else first.time, key=_time), len(events)):
             event = events[i]
@@ -182,8 +184,8 @@ class Absences:
         return Gap(Mark(action.optional, at, Entry(action.strategy, tuple(beside))), run.frontier)
 
     def decide(self, gap: Gap, run: PartialMatch, rows: Rows, inside: tuple[int, ...]) -> Leading | bool:
-        """Return whether it is absent, now that the next element is there; at a match's beginning, what must
-        be decided.
+        """Return whether a gap's element is absent, now that the next element is there. At a match's
+        beginning, return what must be decided later.
         """
         after = Partial(_events(run), rows, (), inside)
         wanted = chosen(run.history, gap.begun)
@@ -248,7 +250,9 @@ class Absences:
 
 
 def _gpms(mark: Mark) -> frozenset[str] | None:
-    """Return the GPMs with events that are needed; None if all are, since they may be between others."""
+    """Return the GPMs with events that are needed; None if all events are, since any event may be between two
+    others.
+    """
     if isinstance(mark.node, Maybe) or mark.entry.operator is Strategy.STRICT:
         return None
     return frozenset(gpm for unit in units(mark.node.element) for gpm in gpms_of(unit))

@@ -36,7 +36,7 @@ class PartitionRuns:
     ``single``: all events are of one stream. ``allowed``: the only events that may be chosen, by position;
     None means all. ``ended`` collects the complete matches, until it is cleared.
 
-    Nothing here refers back to it, so that the runs of a dropped partition are freed at once.
+    None of its objects refers back to it, so that the runs of a dropped partition are freed at once.
     """
 
     def __init__(
@@ -338,7 +338,7 @@ class PartitionRuns:
 
 
 def _stepped(run: PartialMatch, step: Again | Leave) -> PartialMatch:
-    """Record a step since the gaps, for their decision."""
+    """Record a step in the gaps that no element closes yet: it will be repeated when they are decided."""
     if not run.gaps:
         return run
     gaps = (
@@ -383,7 +383,7 @@ class AllGathering:
 
     @property
     def _fresh(self) -> PartialMatch:
-        """The run without anything of the ``ALL``."""
+        """An empty run right after the run before the ``ALL``, with which operands begin."""
         run = self._run
         return PartialMatch(first=run.first, frontier=run.frontier, before=(*run.before, *run.choices))
 
@@ -394,7 +394,7 @@ class AllGathering:
             machine.arrive(operand.start, begun, self._marked)
 
     def offer(self, machine: PartitionRuns, operand: int, run: PartialMatch, rows: Rows) -> None:
-        """Add a match of an operand, and join it with those of the others."""
+        """Add a match of an operand, and join it with the matches of the other operands."""
         part = (replace(run, home=None), rows)
         options = [list(parts.values()) for parts in self.found]
         options[operand] = [part]
@@ -451,5 +451,5 @@ class AllGathering:
 
 
 def _joined(gap: Gap, join: Join) -> Gap:
-    """Return a gap at the end of an operand, with the choices of the others."""
+    """Return a gap at the end of an operand, with the choices of the other operands added to its steps."""
     return gap._replace(mark=replace(gap.mark, steps=(*gap.mark.steps, join)))

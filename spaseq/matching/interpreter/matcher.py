@@ -40,7 +40,7 @@ class Interpreter:
         self._machine = PartitionRuns(program, context, window, len(set(pattern.streams)) == 1)
         self._numbers = count()
         self._newest: Occurrence | None = None
-        # By the end of their window; and the matches that may be decided before.
+        # The waiting matches by the end of their window; and the matches that may be decided before that.
         self._waiting: list[tuple[int, int, _Waiting]] = []
         self._early: list[_Waiting] = []
         self._undecided = 0

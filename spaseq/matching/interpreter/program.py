@@ -46,9 +46,9 @@ class GateEdge:
 class Gate:
     """Edges with one operator.
 
-    ``gpms``: it must see their events. ``key``: the variables that all of them bind and that every waiting
-    run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``). ``parted``: a run
-    that takes one edge may still take the others, which belong to other queries.
+    ``gpms``: the GPMs with events that it must see. ``key``: the variables that all of them bind and that
+    every waiting run binds. ``plain``: no ``&`` is involved. ``order`` is that of its edges (``Accept``).
+    ``parted``: a run that takes one edge may still take the others, which belong to other queries.
     """
 
     ends: tuple[Action, ...]

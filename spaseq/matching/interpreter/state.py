@@ -25,7 +25,9 @@ _ITEM: Final = 50
 
 
 class MatchEnd(NamedTuple):
-    """The end of a match so far, which every further event must follow. ``stream`` -1: of several."""
+    """The end of a match so far, which every further event must follow. ``stream`` is -1 if its events are of
+    several streams.
+    """
 
     time: int
     stream: int
@@ -50,7 +52,7 @@ def frontier(stamps: Sequence[Stamp]) -> MatchEnd:
 
 
 def head(stamps: Sequence[Stamp]) -> tuple[Stamp, ...]:
-    """Return the beginning of some events: what precedes these precedes all of them."""
+    """Return the earliest of some events: an event that precedes these precedes all of them."""
     time = min(stamp.time for stamp in stamps)
     return tuple(stamp for stamp in stamps if stamp.time == time)
 
@@ -64,7 +66,7 @@ class Gap(NamedTuple):
     """An absent element, which is decided at the next element or at the end of the match's window.
 
     It begins ``after`` the match so far. ``owner`` is the element that closes it with its events, after the
-    operator ``strategy``; ``begun`` are the choices before these.
+    operator ``strategy``; ``begun`` are the choices before the events of ``owner``.
     """
 
     mark: Mark
@@ -77,7 +79,7 @@ class Gap(NamedTuple):
 class Home(Protocol):
     """The ``ALL`` that gets matches of its operands; ``wait`` is the run that waits for them.
 
-    ``found``: those of each operand so far, by number.
+    ``found``: the matches of each operand so far, by number.
     """
 
     @property
@@ -91,8 +93,8 @@ class Home(Protocol):
 class ChoiceTrace:
     """The choices that made a run, newest first; runs that branched off each other share them.
 
-    A ``choice`` is of the sequence (see ``Accept.order``), then of events, the earliest of which is at
-    ``moment``. Of two runs, the one with the smaller choice where they differ first is preferred.
+    A ``choice`` is a way through the sequence (see ``Accept.order``), then events, the earliest of which is
+    at ``moment``. Of two runs, the one with the smaller choice where they differ first is preferred.
     """
 
     before: ChoiceTrace | None
@@ -179,8 +181,8 @@ class Parts(NamedTuple):
 class Wait:
     """A run before a gate, with its Ω there.
 
-    ``blockers`` are what its operator must not skip, each a set of events, all at one time (later ones
-    exclude nothing more).
+    ``blockers`` are the events that its operator must not skip, each a set of simultaneous events. All are at
+    one time, since later blockers would exclude nothing more.
     """
 
     __slots__ = ("begun", "blockers", "gate", "number", "rows", "run", "size")
@@ -193,7 +195,7 @@ class Wait:
         self.blockers: list[tuple[Stamp, ...]] = []
         # Per edge, the run and its Ω after the operator.
         self.begun: list[tuple[GateEdge, PartialMatch, Rows]] = []
-        # An estimate of the bytes of it all; 0 when it no longer waits.
+        # An estimate of the bytes of the waiting run; 0 when it no longer waits.
         self.size = 0
 
     def weigh(self) -> int:
@@ -205,7 +207,7 @@ class Wait:
         return self.size
 
     def bars(self, stamps: Sequence[Stamp]) -> bool:
-        """Return whether these events are excluded: something in between must not be skipped."""
+        """Return whether these events are excluded, because they come after a blocker."""
         return any(all_precede(blocker, stamps) for blocker in self.blockers)
 
 

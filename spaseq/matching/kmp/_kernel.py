@@ -42,8 +42,9 @@ STEPS: Final = 0
 PROBES: Final = 1
 PAIRS: Final = 2
 
-# Of a text: how much of the pattern is matched, the next place in the ring, the number of its symbols, for
-# how many more symbols an ambiguous one is within the pattern's length, the last place on the axis.
+# Columns of a text: how much of the pattern is matched, the next place in the ring, the number of symbols in
+# the ring, for how many more symbols an ambiguous symbol is within the pattern's length, the last place on
+# the axis.
 LENGTH: Final = 0
 SLOT: Final = 1
 HELD: Final = 2
@@ -171,7 +172,7 @@ def _advance(m: KmpMachine, text: int) -> bool:
 
 @inlined
 def _distance(m: KmpMachine, text: int, first: int, stop: int) -> int:
-    """Return how much later the next attempt begins, after one that stopped."""
+    """Return how many symbols later the next attempt begins, after an attempt that stopped."""
     m.stops[stop] += 1
     allowed = m.alive[stop]
     applied = 0
@@ -188,7 +189,7 @@ def _distance(m: KmpMachine, text: int, first: int, stop: int) -> int:
         allowed &= m.rows[row, 4] if one == other else m.rows[row, 5]
         applied += 1
     m.stops[len(m.alive)] += applied
-    # The least distance is the longest edge.
+    # The least distance has the longest edge.
     distance = 0
     while allowed & 1 == 0:
         allowed >>= 1
@@ -213,10 +214,11 @@ def _is_possible(m: KmpMachine, text: int, first: int) -> bool:
 
 @kernel
 def run(m: KmpMachine, s: Symbols, begin: int, limit: int) -> tuple[int, int]:
-    """Process symbols from number ``begin`` on; return the end, and the number of occurrences found.
+    """Process symbols from number ``begin`` on; return the number of the next symbol, and the number of
+    occurrences found.
 
-    Attempts do not cover ambiguous symbols: with these, possible occurrences are found by constants alone. An
-    occurrence spans at most ``limit`` on the axis.
+    Attempts do not cover ambiguous symbols. Where there are some, possible occurrences are found by the
+    constants of the pattern alone. An occurrence spans at most ``limit`` on the axis.
     """
     size, tracks = len(m.alive) - 1, s.symbols.shape[0]
     count = 0
@@ -250,7 +252,8 @@ def symbol(
 ) -> int:
     """Write the symbol of a single event, and the key of its partition; return which case it is.
 
-    ``batch`` is that event, with at most one solution of a GPM; ``bits`` and ``codes`` are those of terms.
+    ``batch`` has only this event, with at most one solution per GPM. ``bits`` and ``codes``: the doubles (as
+    bits) and codes of terms, by id.
     """
     gpms, keys = asked[GPMS], asked[KEYS]
     by_value = ASKED_HEADER + ASKED_SIZE * gpms - keys * gpms

@@ -117,7 +117,7 @@ class KmpMatcher(Immediate):
         return self._completed(self._occurrences(text, np.full(count, start), np.full(count, axis)))
 
     def _completed(self, found: Iterator[k.Ints]) -> Iterator[Block] | None:
-        """Return the matches that one event completes; None for none."""
+        """Return the matches that one event completes; None if there are none."""
         all_of_them = [each.copy() for each in found]
         return chain.from_iterable(map(self._matches, all_of_them)) if all_of_them else None
 
@@ -141,7 +141,7 @@ class KmpMatcher(Immediate):
         return oldest, last
 
     def _matches(self, found: k.Ints) -> Iterator[Block]:
-        """Yield the kernel's occurrences as matches, without possible ones that are none."""
+        """Yield the kernel's occurrences as matches; leave out possible occurrences that are no matches."""
         if not len(found):
             return
         size, count = self._size, len(found)

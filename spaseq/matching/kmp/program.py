@@ -67,8 +67,9 @@ class EdgeCondition:
 class Blocks:
     """A pattern: what each of its places fixes on some tracks.
 
-    ``constants[p]`` maps tracks to codes from 1 to ``codes``, ``variables[p]`` tracks to variables, which are
-    numbers. ``unequal`` are pairs of variables, ``unlike`` pairs of a variable and a code, that must differ.
+    ``constants[p]`` maps tracks to codes from 1 to ``codes``; ``variables[p]`` maps tracks to variables,
+    which are numbers. ``unequal`` are pairs of variables, ``unlike`` pairs of a variable and a code, that
+    must differ.
     """
 
     constants: tuple[Mapping[int, int], ...]
@@ -90,7 +91,7 @@ class Blocks:
 
 
 def asked(pattern: Blocks) -> tuple[tuple[EdgeCondition, ...], ...]:
-    """Return the conditions of each place of a pattern on its own symbol and those before."""
+    """Return, for each place of a pattern, the conditions on its own symbol and on the symbols before."""
     nothing = _Diagonal(pattern, 0, known=False)
     found = []
     for p in range(len(pattern)):
@@ -229,7 +230,7 @@ class _Diagonal:
         return all(self._need(*condition) for condition in needed)
 
     def _at(self, offset: int, track: int, current: bool) -> Known:
-        """Return what the pattern, at its place before the shift, says about a cell."""
+        """Return what the pattern, before it is shifted, says about a cell."""
         if self.known and not current:
             code = self.pattern.constants[offset].get(track)
             if code is not None:
@@ -305,7 +306,7 @@ class KmpProgram:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The tracks of the text that hold the codes of a pattern's track, and its symbols."""
+    """For each track of a pattern, the tracks of the text that hold its codes and its symbols."""
 
     codes: Sequence[int]
     symbols: Sequence[int]

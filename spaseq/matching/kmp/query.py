@@ -23,7 +23,9 @@ from spaseq.patterns.sharing import question
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A variable of a GPM. ``by_value``: compared as ``!=`` does; otherwise as a term, as joins do."""
+    """A variable of a GPM. With ``by_value``, values are compared as ``!=`` does; without, terms are compared
+    as joins do.
+    """
 
     variable: str
     by_value: bool
@@ -31,7 +33,9 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class AskedVariable:
-    """A question: a GPM that asks it, the track of its relevance, and the tracks after it."""
+    """A question: a GPM that asks it, the track of its relevance, and the tracks of variables, which
+    follow.
+    """
 
     gpm: str
     relevance: int
@@ -171,7 +175,8 @@ class _QueryCompiler:
     def _questions(self) -> dict[str, tuple[object, tuple[str, ...]]]:
         """Return the question of each GPM, and its variables in the order of the question.
 
-        GPMs that have the partition's variables in different places see an event in different partitions.
+        GPMs that have the partition's variables in different places see an event in different partitions. So
+        they ask different questions.
         """
         found: dict[str, tuple[object, tuple[str, ...]]] = {}
         for name in self._pattern.positive:
@@ -184,8 +189,8 @@ class _QueryCompiler:
     def _uses(
         self, names: dict[str, tuple[object, tuple[str, ...]]]
     ) -> Iterator[tuple[object, int, bool, str, int]]:
-        """Yield what is compared: question, number of the variable in it, whether by value, its name, the
-        place.
+        """Yield each compared variable: its question, its number in the question, whether it is compared by
+        value, its name, and its place in the pattern.
         """
         seen: set[str] = set()
         for place, atom in enumerate(self._atoms):

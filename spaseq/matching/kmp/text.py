@@ -57,7 +57,7 @@ class SymbolValues:
         self._state[:] = 0
 
     def of(self, ids: Ints) -> tuple[Ints, Mask]:
-        """Return the numbers of terms, and for which terms that is not simple."""
+        """Return the numbers of terms, and which of the terms are not simple to compare."""
         if len(self._state) < self.dictionary.limit:
             room = 2 * self.dictionary.limit - len(self._state)
             self._numbers = np.concatenate([self._numbers, np.zeros(room, dtype=np.int64)])
@@ -140,7 +140,7 @@ class Partitions:
         self.state = np.zeros((1, width), dtype=np.int64)
         self.keys: list[Key] = [] if partitioned else [()]
         self._numbers: dict[Key, int] = {}
-        # The same, by the id of a key of one variable, plus 1; 0 if there is none.
+        # The same for keys of one variable, by id: the number of the text plus 1, 0 if there is none.
         self._by_id = np.zeros(0, dtype=np.int64)
         self._room = 1_024
 
@@ -196,7 +196,7 @@ _FIRST: Final = np.zeros(1, dtype=np.int64)
 
 
 class SingleSymbols:
-    """Reads single events; ``taking`` knows what is needed of them."""
+    """Reads single events; ``taking`` evaluates the GPMs on them."""
 
     def __init__(
         self, pattern: SequencePattern, compiled: KmpQuery, dictionary: Dictionary, history: History

@@ -1,8 +1,8 @@
-"""Many patterns at once: a tree in which each contains the patterns below, and so filters them.
+"""Search many patterns at once: in a tree, each pattern contains the patterns below it, and so filters them.
 
 After du Mouza, Rigaux and Scholl, sections 5.2 to 5.4: a new pattern goes down to the most selective nodes
 that contain it. Its least upper bound with a node there becomes a node above both. A node is tested only
-where the node above was found, and compares only what that one left open.
+where the node above was found, and compares only what the node above left open.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PatternTree:
             waiting += reversed(node.children)
 
     def insert(self, pattern: Pattern) -> None:
-        """Register a pattern; one that is registered stays so."""
+        """Register a pattern, unless it is registered already."""
         if pattern in self._patterns:
             return
         self._patterns[pattern] = None

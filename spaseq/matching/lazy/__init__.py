@@ -1,4 +1,4 @@
-"""Lazy evaluation: buffer events and build matches from the rarest GPM on.
+"""Lazy evaluation: buffer events, and build matches beginning with the rarest GPM.
 
 ``matcher`` is the matcher (open it first). ``plans`` are the alternatives of a sequence, ``demands`` and
 ``ranges`` their conditions, ``tables`` writes both for the kernel (``compiled``). ``memory`` has the buffers,

@@ -30,9 +30,9 @@ from spaseq.matching.lazy.plans import Absence, Items, LazyPlan
 
 @dataclass(frozen=True, slots=True)
 class PlanCondition:
-    """A program, and the items that must be there when it is run.
+    """A program, and the items that must have been taken when it is run.
 
-    ``iteration`` is the item with the iteration in progress that it tests, if it is a Kleene's condition.
+    ``iteration``: if it tests a Kleene's iteration in progress, the item of that Kleene.
     """
 
     needs: Items
@@ -42,10 +42,10 @@ class PlanCondition:
 
 @dataclass(frozen=True, slots=True)
 class AbsenceDemand:
-    """How to decide whether an absence is violated, by which rows of a GPM.
+    """How to decide which rows of a GPM violate an absence.
 
-    ``joined`` are the variables in which they must agree with the match. ``sure``: a row that agrees and
-    meets all conditions violates it; otherwise that is decided exactly elsewhere.
+    ``joined`` are the variables in which a row must agree with the match. ``sure``: a row that agrees and
+    meets all conditions violates the absence. If not ``sure``, such a row is judged exactly elsewhere.
     """
 
     absence: Absence
@@ -58,7 +58,8 @@ class AbsenceDemand:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """The conditions of a plan's events. ``exact``: none is left to ``Context``, and no filters are ``open``.
+    """The conditions of a plan's events. ``exact``: no condition is left to ``Context``. ``open``: the
+    filters that could not be compiled.
 
     ``joined`` are the sets of items that share a variable.
     """
@@ -144,7 +145,7 @@ class _DemandReader:
     def _steps(self, test: Filter, inside: tuple[int, ...]) -> tuple[Instruction, ...]:
         code = steps(test, FilterSite(inside), self._pattern.owners)
         if any(step.op == "LOOK_UP" for step in code):
-            raise _Open  # lookups are not possible here
+            raise _Open  # the lazy kernel has no lookups
         return tuple(code)
 
     def _provider(self, name: str, seen: Items, i: int | None = None) -> Items:
@@ -251,7 +252,7 @@ def _tests(filters: Iterable[Filter]) -> Iterator[Filter]:
             isinstance(part, Prev) or (isinstance(part, Aggregate) and part.before)
             for part in walk(item.condition)
         ):
-            yield item  # as a whole it does not apply to a first iteration
+            yield item  # the filter as a whole would not apply to a first iteration
         else:
             yield from (Filter(part) for part in conjuncts(item.condition))
 
@@ -266,7 +267,7 @@ def _bits(items: Items) -> Iterator[int]:
 
 # The order in which a chain takes its items (section 4 of the paper): rarest first.
 #
-# Items that conditions link to earlier ones have fewer rows left, and come earlier.
+# Items that conditions link to items taken before have fewer rows left, and come earlier.
 
 #: The assumed selectivity of a condition: one event in this many meets it.
 _SELECTS: Final = 4
@@ -277,8 +278,8 @@ _RARER: Final = 2
 def chain_order(plan: LazyPlan, demanded: Demands, counts: Sequence[float]) -> tuple[int, ...]:
     """Return the items in order; ``counts`` are the numbers of events of each.
 
-    Empty for a plan with closures: these have as many values as there are sets of events, and come last
-    anyway.
+    The result is empty for a plan with Kleene closures: they have as many values as there are sets of events,
+    and come last in any case.
     """
     if any(item.kleene is not None for item in plan.items):
         return ()
@@ -298,5 +299,5 @@ def chain_order(plan: LazyPlan, demanded: Demands, counts: Sequence[float]) -> t
 
 
 def is_better(new: Sequence[int], old: Sequence[int], counts: Sequence[float]) -> bool:
-    """Return whether changing an order pays: waiting partial matches must then be made again."""
+    """Return whether changing an order pays, although waiting partial matches must then be made again."""
     return bool(new) and _RARER * counts[new[0]] < counts[old[0]]

@@ -35,7 +35,7 @@ Path = tuple[tuple[int, str], ...]
 
 
 class ExactMatch:
-    """Judges candidates of one query."""
+    """Decides exactly whether candidates are matches of one query."""
 
     def __init__(
         self, pattern: SequencePattern, context: Context, window: StreamWindow, history: History
@@ -76,7 +76,7 @@ class ExactMatch:
         return replace(seen, solutions={gpm: seen.solutions[gpm]})
 
     def _around(self, chosen: Events, key: Key) -> Events:
-        """Return the events of the match's window that may be forbidden in it."""
+        """Return the events of the match's window, among which forbidden ones are searched."""
         if not self._forbidden:
             return ()
         opening = self._window.opening(chosen[0], chosen[-1])
@@ -97,9 +97,9 @@ class ExactMatch:
 
 
 class _ToldMatch(SequenceSearch):
-    """A search with given events to choose; forbidden events are searched among all."""
+    """A search for a match of the given events only; forbidden events are searched among all events."""
 
-    #: The events to choose, in this order, if they must be in order.
+    #: The events to choose; they are chosen in this order if they must be in order.
     chosen: Events | None = None
 
     def _atom(self, node: Atom, m: Partial) -> Iterator[Partial]:
@@ -141,7 +141,7 @@ def looks(pattern: SequencePattern, items: Sequence[Item]) -> LazyLooks:
 
 
 class LazyMatches:
-    """Makes matches of the kernel's results, see ``nfa.matches``: as they are, or exactly."""
+    """Makes matches of the kernel's results, as they are or by an exact decision; see ``nfa.matches``."""
 
     def __init__(
         self,
@@ -218,7 +218,9 @@ class LazyMatches:
         yield from mixed(in_order, odd, matches)
 
     def _block(self, keys: Ints, found: Ints, choices: Ints) -> tuple[Columns, Ints]:
-        """Return all results as if they were sure, and their choices: position, site, row."""
+        """Return all results as a block, as if none needed an exact decision; ``choices``: position, site,
+        row.
+        """
         begins, ends = found[:, outcome.BEGIN], found[:, outcome.END]
         offsets = np.concatenate([[0], np.cumsum(ends - begins)])
         steps = choices[np.repeat(begins - offsets[:-1], ends - begins) + np.arange(offsets[-1])]
@@ -230,7 +232,9 @@ class LazyMatches:
         return Columns(self.sites, stretch, keys, offsets, places, site, rows), steps
 
     def _chosen(self, key: Key, block: Columns, unsure: Sequence[bool], first: int) -> Iterable[Found]:
-        """Return the delivered matches with one last event, in order; from number ``first`` on."""
+        """Return, in order, the matches to deliver among results with one last event, which are numbered from
+        ``first`` on.
+        """
         matches: dict[Path, Found] = {}
         doubted: list[Path] = []
         again: list[tuple[Path, Found]] = []

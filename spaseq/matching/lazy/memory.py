@@ -36,7 +36,7 @@ _ROWS: Final = 1 << 6
 _ENTRIES: Final = 1 << 8
 _FRAMES: Final = 16
 _FOUND: Final = 1 << 8
-#: More room than this is made only if one event completes more matches: results are returned in such blocks.
+#: Results are returned in blocks of this size, so more room is made only if one event completes more matches.
 _MOST_FOUND: Final = 1 << 14
 _WAITS: Final = 1 << 6
 
@@ -90,7 +90,7 @@ class BufferMemory:
 
     @property
     def bounded(self) -> Ints:
-        """``passing``; there must be a bound."""
+        """The array of ``records.passing``; there must be a bound."""
         assert self.passing is not None
         return self.passing
 
@@ -101,7 +101,7 @@ class BufferMemory:
 
     @property
     def _row(self) -> int:
-        """How many numbers there are for each row."""
+        """The number of integers per row."""
         return self._stride + self._ordered + (0 if self.passing is None else passing.ROW)
 
     @property
@@ -139,7 +139,8 @@ class BufferMemory:
         c[counter.WAIT_ROOM] = len(self.waits) // self.size // len(self.lists)
 
     def reorder(self, orders: Sequence[Sequence[int]], numbers: Floats, codes: npt.NDArray[np.int8]) -> None:
-        """Take the items of each plan in another order; with an empty one, it is chosen for each match.
+        """Take the items of each plan in another order; if a plan's order is empty, it is chosen for each
+        match.
 
         Partial matches that wait in the old order are made again from the buffered events.
         """
@@ -159,7 +160,9 @@ class BufferMemory:
         c[counter.REPEATING] = 0
 
     def _wake(self, orders: Sequence[Sequence[int]]) -> None:
-        """Set which plans the events of each GPM may continue: a chain where it begins, or waits."""
+        """Set which plans the events of each GPM may continue. They may continue a chain where it begins, or
+        where partial matches wait.
+        """
         woken: list[list[int]] = [[] for _ in range(self._gpms)]
         begin = int(self._tables[lay.T_PLANS])
         for number, ((one, _), order) in enumerate(zip(self._plans, orders, strict=True)):
@@ -265,7 +268,9 @@ class BufferMemory:
         return sum(part.nbytes for part in (self.frames, self.sums, self.found, self.choices))
 
     def grown(self, status: int, wanted: Ints) -> int:
-        """Return how many more bytes rows, or their index, would take with what the kernel needs."""
+        """Return how many more bytes the rows or their index would take with the room that the kernel
+        needs.
+        """
         if status == lay.ROOM:
             more = int(self._rooms(wanted, self.rings[:, ring.MASK] + 1).sum()) - len(self.rows)
             return 8 * more * self._row

@@ -1,7 +1,7 @@
-"""Plans: the items of a ``:`` sequence, their partial order, and absences, in no order of evaluation.
+"""Plans: the items of a ``:`` sequence, their partial order, and absences. A plan has no order of evaluation.
 
-A plan is one alternative of a sequence (the paper's *multi-chain* has a chain for each): all ``|`` and ``?``
-decided. Its order is partial: items of different operands of an ``ALL`` are in any order.
+A plan is one alternative of a sequence, with all ``|`` and ``?`` decided; the paper's *multi-chain* has a
+chain for each. Its order is partial: items of different operands of an ``ALL`` are in any order.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class DoesNotFit(ValueError):  # noqa: N818  # an answer more than an error
 class Item:
     """An event that a match chooses, or with ``kleene`` one or more.
 
-    ``before`` are the items that precede it, ``seen`` the items with variables that its filters may use;
-    ``near`` are those of them that are not in another operand of an ``ALL``.
+    ``before`` are the items that precede it, ``seen`` the items with variables that its filters may use.
+    ``near`` are the items of ``seen`` that are not in another operand of an ``ALL``.
     """
 
     atom: Atom
@@ -58,7 +58,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """No event relevant for a unit is after some items (or since the window began) and before others."""
+    """No event that is relevant for a unit may be after some items (or after the beginning of the window) and
+    before others.
+    """
 
     unit: Atom | Both
     after: Items
@@ -85,7 +87,7 @@ class LazyPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """A sequence read so far: its own events, those it sees, and the open absences.
+    """A sequence read so far: its own items, the items it sees, and the open absences.
 
     ``items`` and ``absences`` are those of the whole plan.
     """
@@ -169,7 +171,7 @@ def _taken(atom: Atom, kleene: Kleene | None, m: _Partial) -> _Partial:
 
 
 def _check_length(before: tuple[object, ...]) -> None:
-    """Raise DoesNotFit if no further element is possible. Each one is a level of recursion."""
+    """Raise ``DoesNotFit`` if there are too many elements, since each one is a level of recursion."""
     if len(before) >= _MOST_ITEMS:
         raise DoesNotFit(f"there are more than {_MOST_ITEMS} elements")
 

@@ -1,8 +1,8 @@
 """Ordering filters as ranges: bounds for an item's values, given other items.
 
 ``?b < ?a + 20`` bounds ?b by ?a, and ?a by ?b. Linear comparisons are solved for each variable. The kernel
-skips rows beyond the bounds by a comparison of doubles. Rows within them are tested like all others, so that
-bounds may be a little too wide: they are, by the rounding error.
+skips rows beyond the bounds by a comparison of doubles. Rows within them are tested like all others, so
+bounds may be too wide: they are, by the rounding error.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LEAST: Final = interval.LEAST
 MOST: Final = interval.MOST
 _BOUNDS: Final = {"<": MOST, "<=": MOST, ">": LEAST, ">=": LEAST, "=": LEAST | MOST}
 _MIRRORED: Final = {0: 0, LEAST: MOST, MOST: LEAST, LEAST | MOST: LEAST | MOST}
-#: Factors from the inverse of this up to this do not cause overflow or underflow.
+#: Factors up to this, and down to its inverse, do not cause overflow or underflow.
 _LARGEST: Final = Fraction(10**100)
 
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """A factor, times a variable or alone."""
+    """A term of a sum: a factor alone, or times a variable."""
 
     factor: Fraction
     name: str | None = None
@@ -74,7 +74,7 @@ def ranges(code: Iterable[Instruction], own: frozenset[str]) -> Iterator[Range]:
 
 @lru_cache(maxsize=1 << 10)
 def _ranges(code: tuple[Instruction, ...], own: frozenset[str]) -> tuple[Range, ...]:
-    """Do the same for variables that are numbers; cached, as many queries have equal conditions."""
+    """Return the bounds with numbers in place of variables, cached: many queries have equal conditions."""
     found = (
         _solved(left, _BOUNDS.get(operator, 0), right, own) for left, operator, right in _comparisons(code)
     )
@@ -104,7 +104,7 @@ def _comparisons(code: Iterable[Instruction]) -> list[tuple[Sum, str, Sum]]:
     return found
 
 
-#: In place of a sum: an unknown value, and everything computed from it.
+#: In place of a sum: an unknown value, or a value computed from one.
 _UNKNOWN: Final[Sum] = ()
 
 

@@ -56,13 +56,13 @@ class counter(Record):
     ENTRIES: Final = 10
     AT: Final = 11  # the position of the event
     TESTED: Final = 12  # the total number of rows tested
-    TRIGGER: Final = 13  # the Kleene that the event is to be the last iteration of, or NOTHING
+    TRIGGER: Final = 13  # the Kleene that is to end with the event, or NOTHING
     WAIT: Final = 14  # the number of the partial match that is extended
     REPEATING: Final = 15  # past events are processed again, since an order has changed
     PEAK: Final = 16  # the peak number of waiting partial matches
 
-    # The room: integers of frames, entries (less one), found and choices, partial matches in a list; and the
-    # number of lists.
+    # The room for integers of frames, for entries (less one), for results and choices, and for partial
+    # matches in a list; and the number of lists.
     FRAMES_END: Final = 17
     ENTRY_MASK: Final = 18
     FOUND_ROOM: Final = 19
@@ -82,7 +82,7 @@ class counter(Record):
 
 
 class frame(Record):
-    """A frame of the search: the item it takes, and which of its buffer's rows are tried."""
+    """A frame of the search: the item it takes, and which rows of the item's buffer are tried."""
 
     # Phases.
     OPEN: Final = 0  # an item must be chosen
@@ -108,7 +108,7 @@ class frame(Record):
     #: The positions between which rows must be.
     low, set_low = reads(9), writes(9)
     high, set_high = reads(10), writes(10)
-    #: The event that started the search must be tried.
+    #: Whether the event that started the search must be tried.
     is_trigger, set_is_trigger = reads(11), writes(11)
     #: The column of doubles with bounds; -1: none.
     column, set_column = reads(12), writes(12)
@@ -140,7 +140,7 @@ class outcome(Record):
     UNSURE: Final = 1
     BEGIN: Final = 2
     END: Final = 3
-    SHOWN: Final = 4  # the rows its search was shown: see ``passing.rank``; 0 without a bound
+    SHOWN: Final = 4  # which rows its search was shown, see ``passing.rank``; 0 without a bound
     KEY: Final = 5
     SIZE: Final = KEY + posting.KEY_LIMIT
 
@@ -175,7 +175,7 @@ class stored(Record):
     time, set_time = reads(2), writes(2)
     stream, set_stream = reads(3), writes(3)
     batch_row, set_batch_row = reads(4), writes(4)
-    #: Its event has several rows.
+    #: Whether its event has several rows.
     is_one_of_several, set_is_one_of_several = reads(5), writes(5)
     value, set_value = reads_item(6, 1), writes_item(6, 1)
 
@@ -203,8 +203,8 @@ class passing(Record):
     Without a bound there is no such array: the kernel gets None, and is compiled without the code for it.
     """
 
-    #: The budget of consecutive events in units of work, or 0 for any: a unit is a row that is tested, or a
-    #: match. The number of these events; and the work of the last ones, in total and each.
+    #: The budget of consecutive events in units of work (a row that is tested, or a match), or 0 for no
+    #: limit. The number of these events; and the work of the last ones, in total and each.
     MOST: Final = 0
     EVENTS: Final = 64
     SPENT: Final = 1
@@ -212,8 +212,8 @@ class passing(Record):
     #: Matches found in total; and units done before the current event.
     EMITTED: Final = LATEST + EVENTS
     BEFORE: Final = EMITTED + 1
-    #: How much is done of the current event's work, and of the current search: see ``rank``. How often a row
-    #: was passed over.
+    #: The shares that are done of the current event's work and of the current search, see ``rank``; and how
+    #: often a row was passed over.
     SHARE: Final = BEFORE + 1
     SHOWN: Final = SHARE + 1
     PASSED: Final = SHOWN + 1
@@ -232,7 +232,7 @@ class passing(Record):
 
 
 class plan(Record):
-    """An alternative of a query: its elements, absences, and whether tables hold all its conditions.
+    """An alternative of a query: its elements, its absences, and whether the tables have all its conditions.
 
     Places that Python also reads have names in capitals.
     """
@@ -260,7 +260,7 @@ class element(Record):
     most = reads(5)  # -1: no bound
     binds = reads(6)
     binds_end = reads(7)
-    conditions = reads(8)  # all that need it, complete
+    conditions = reads(8)  # all conditions that need it, once it is complete
     conditions_end = reads(9)
     iteration = reads(10)  # of an iteration
     iteration_end = reads(11)
@@ -278,7 +278,7 @@ class absence(Record):
     after = reads(1)  # items, a bit for each
     before = reads(2)
     needs = reads(3)  # items that must be there before it can be tested
-    is_sure = reads(4)  # tables decide it
+    is_sure = reads(4)  # whether tables decide it
     binds = reads(5)
     binds_end = reads(6)
     code = reads(7)
@@ -294,7 +294,7 @@ class binding(Record):
 
     slot = reads(0)
     place = reads(1)
-    is_own = reads(2)  # of the iteration alone; in an absence: it need not agree
+    is_own = reads(2)  # whether it is the iteration's own; in an absence: whether it need not agree
 
     SIZE: Final = 3
 
@@ -310,7 +310,7 @@ class condition(Record):
 
 
 class interval(Record):
-    """A sum that bounds a column of doubles: from which sides, and which items it needs."""
+    """A sum that bounds a column of doubles: from which sides it does, and which items it needs."""
 
     #: The sides from which a sum bounds a column.
     LEAST: Final = 1
@@ -349,7 +349,9 @@ class kept(Record):
 
 
 class lookup(Record):
-    """An index of a buffer's rows: by which of their values, and the slots in which a search has these."""
+    """An index of a buffer's rows: the values by which rows are found, and the slots in which a search has
+    these values.
+    """
 
     pairs = reads(0)  # of a place among values and a slot
     pairs_end = reads(1)

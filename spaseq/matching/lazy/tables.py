@@ -26,7 +26,7 @@ from spaseq.matching.lazy.records import posting, stored
 from spaseq.matching.obstacles import Obstacle, in_text
 from spaseq.terms.dictionary import Term
 
-#: From this many elements on, there may be many more partial matches than events.
+#: With this many elements or more, there may be many more partial matches than events.
 _SEVERAL: Final = 3
 
 
@@ -35,8 +35,8 @@ class LazyTables:
     """A query's tables, and the meaning of their numbers.
 
     ``columns`` are GPMs and variables; ``sites`` the items of all plans. ``record`` and ``sums`` are the
-    integers and floats of a partial match's bindings. ``values`` is the most that is kept of a row,
-    ``ordered`` how many of them also as doubles; ``derived`` are computed columns.
+    integers and floats of a partial match's bindings. ``values`` is the most values that are kept of a row,
+    ``ordered`` how many of them are also kept as doubles. ``derived`` are computed columns.
     """
 
     tables: v.Ints
@@ -84,10 +84,10 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> L
 def compile_all(
     whole: SequencePattern, members: Sequence[SequencePattern], intern: Callable[[Term], int]
 ) -> LazyTables:
-    """Return one table for several queries, each of which fits, under common names; their plans follow each
-    other.
+    """Return one table for several queries under common names, with their plans one after the other. Each
+    query must fit.
 
-    ``whole`` has the elements and GPMs of all. None of them reads derived columns.
+    ``whole`` has the elements and GPMs of all. No member may read derived columns.
     """
     certain = {name: gpm_certain(part.gpm) for name, part in whole.gpms.items()}
     apart = [Split(member, {}, {name: certain[name] for name in member.gpms}) for member in members]
@@ -108,7 +108,7 @@ class _LazyWriter:
         self._gpms = tuple(pattern.gpms)
         self._partition = tuple(variable.name for variable in pattern.query.partition)
         self._kleenes = {n.id: n for n in nodes(pattern.root) if isinstance(n, Kleene)}
-        # The GPMs with rows that are searched: not those of an element that always comes last.
+        # The GPMs with rows that are searched; rows of an element that always comes last are not.
         self._looked_for = {
             item.atom.gpm
             for plan, _ in self._plans
@@ -199,7 +199,7 @@ class _LazyWriter:
         return [(*self._partition, name) for name in others[: stored.INDEX_LIMIT]]
 
     def _find_ordered(self) -> dict[str, list[str]]:
-        """Return, for each GPM, the variables that conditions bound."""
+        """Return, for each GPM, the variables for which conditions give bounds."""
         found: dict[str, dict[str, None]] = {gpm: {} for gpm in self._gpms}
         for plan, demanded in self._plans:
             for i, item in enumerate(plan.items):
@@ -212,7 +212,7 @@ class _LazyWriter:
         return {gpm: [*names] for gpm, names in found.items()}
 
     def _ranges(self, i: int, item: Item, demanded: Demands) -> Iterator[tuple[Items, Range]]:
-        """Yield the bounds of an item's values, and the other items they need."""
+        """Yield the bounds of an item's values, each with the other items that it needs."""
         for condition in demanded.conditions:
             if condition.needs >> i & 1 and condition.iteration in (None, i):
                 key = id(condition), item.atom.gpm  # the plans keep it
@@ -345,7 +345,7 @@ def _read(codes: Iterable[Sequence[Instruction]]) -> Iterator[str]:
 
 
 def _slots(names: Set[str], members: Sequence[SequencePattern]) -> dict[str, int]:
-    """Return the slots of variables; variables that no query has together may share a slot."""
+    """Return the slots of variables. Variables may share a slot if no query has both."""
     found: dict[str, int] = {}
     for member in members:
         own = names & frozenset[str]().union(

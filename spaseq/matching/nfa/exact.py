@@ -1,4 +1,6 @@
-"""The exact meaning of the kernel's runs: their Ω, and whether absent elements are absent."""
+"""The exact meaning of the kernel's runs: their Ω, and whether the elements that must be absent are
+absent.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ class RunReplay:
     """Replays the kernel's runs through ``Context``: exactly, regardless of the tables."""
 
     def __init__(self, own: Callable[[], NfaTables], context: Context, history: History) -> None:
-        """``own`` compiles the query: most need no replay."""
+        """``own`` compiles the query when it is first needed: most queries need no replay."""
         self._own = own
         self._context = context
         self._history = history
@@ -42,7 +44,7 @@ class RunReplay:
         return self._compiled.candidates
 
     def match(self, path: Path, accept: int, key: Key) -> Found | None:
-        """Return a run that ended as a match, unless its Ω turns out to be empty."""
+        """Return the match of a completed run; None if its Ω turns out to be empty."""
         rows = self._context.act(self.rows(path, key), self._compiled.accepts[accept])
         rows = self._context.complete(rows)
         if not rows:
@@ -52,7 +54,7 @@ class RunReplay:
         return Found(tuple(dict.fromkeys(zip(gpms, events, strict=True))), rows)
 
     def may_go_on(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
-        """Return whether Ω is not empty after these actions."""
+        """Return whether a run's Ω is not empty after these actions."""
         return bool(self._context.act(self.rows(path, key), ends))
 
     def may_end(self, path: Path, ends: Sequence[Action], key: Key) -> bool:
@@ -110,9 +112,9 @@ def gathered(
     return joined(first.both or first.unit, rows)
 
 
-# Whether absent elements of a run are absent: exactly, where the tables could not decide.
+# Decide exactly whether elements that must be absent are absent, where the tables could not decide.
 #
-# By a search that may only choose the run's events, each in its place.
+# The decision is a search that may only choose the run's events, each in its place.
 
 #: The possible next choices, by the number of events so far: places in the sequence, with an event for each.
 _Steps = dict[int, list[tuple[int, Occurrence]]]
@@ -175,9 +177,9 @@ class ExactRun:
 
 
 class _ToldRun(SequenceSearch):
-    """A search with given events to choose; forbidden events are searched among all."""
+    """A search for a match of the given events only; forbidden events are searched among all events."""
 
-    #: In place of the events to choose.
+    #: Marks a search for the match's own events, which ``steps`` lists.
     pool: Events = ()
     steps: _Steps
 

@@ -263,7 +263,7 @@ class NfaMatcher:
         return Ended(path, row[findings.ACCEPT], key, bool(row[findings.WAITED]))
 
     def _leave_out_forbidden(self) -> None:
-        """Drop the findings with forbidden events that the tables could not decide."""
+        """Drop the unsure findings that have a forbidden event, as an exact decision shows."""
         rows = self._memory.findings
         kept = np.ones(len(rows), dtype=np.bool_)
         for i in np.flatnonzero(rows[:, findings.UNSURE]).tolist():
@@ -318,7 +318,7 @@ class NfaMatcher:
         self._sweep(axis, time, decided, (events - int(event), events))
 
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
-        """Make a memory that has room for this many decisions, with the live runs.
+        """Move the live runs to a new memory that also has room for ``decided`` decisions.
 
         ``left``: how many events of the current batch are to come, and how many it has.
         """

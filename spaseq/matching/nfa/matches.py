@@ -96,7 +96,9 @@ class RunMatches:
 
     @property
     def are_simple(self) -> bool:
-        """Whether each match is its events with their solutions side by side, if each event has one."""
+        """Whether each match is its events' solutions side by side, provided that each event has one
+        solution.
+        """
         return self._all_simple and bool(self._simple_ends.all())
 
     @property
@@ -113,10 +115,10 @@ class RunMatches:
         return self.of_runs(unrolled(m, self._keys))
 
     def _plain(self, m: Ints) -> Columns | None:
-        """Return the matches as columns, if each is only its events.
+        """Return the matches as columns, if each consists only of its events.
 
-        None if two of one partition and last event have the same events, or if an event was taken for several
-        of its solutions; then nothing is forgotten.
+        Return None, and forget nothing, in two cases: two matches of one partition and last event have the
+        same events, or an event was taken with several of its solutions.
         """
         count, n_keys, size = m.item(header.FOUND_COUNT), self._keys, out.size_of_found(m)
         ends = [count * n_keys, count + 1, size, size, size]
@@ -131,7 +133,7 @@ class RunMatches:
     def few(self, m: Ints) -> Block | None:
         """Return the matches of one event, if they are few and plain.
 
-        Otherwise None; then nothing is forgotten.
+        If they are not, return None and forget nothing.
         """
         count, begin = m.item(header.FOUND_COUNT), m.item(header.FOUND)
         if count > FEW or self._several or (count > 1 and self._emit is not Emit.ALL):
@@ -146,7 +148,7 @@ class RunMatches:
         places = [m.item(run + findings.PARTITION) for run in runs]
         keys = {place: tuple(m[place + partitions.KEY :][: self._keys].tolist()) for place in places}
         if count > 1:
-            # Those of one partition are neighbours.
+            # The matches of one partition are neighbours.
             order = {place: number for number, place in enumerate(keys)}
             by_path = {
                 (order[p], match.path): (keys[p], match) for p, match in zip(places, found, strict=True)
@@ -192,9 +194,10 @@ class RunMatches:
         yield from mixed(in_order, odd, matches)
 
     def made(self, keys: Ints, ways: Ints, depths: Ints, steps: Ints) -> Iterator[Block]:
-        """Yield matches in this order, a row each: its partition, how it ended, how many events it has.
+        """Yield the matches in the given order. For each match, ``keys`` has its partition, ``ways`` how it
+        ended, and ``depths`` how many events it has.
 
-        ``steps`` are these events, one match after the other: position, candidate, and row.
+        ``steps`` are the events, one match after the other: position, candidate, and row.
         """
         block = self._of_steps(keys, depths, steps)
         simple = self._are_simple(block, ways, steps)
@@ -212,7 +215,9 @@ class RunMatches:
         return self._block(keys, offsets, steps[:, 0], steps[:, 1].copy(), steps[:, 2].copy())
 
     def _block(self, keys: Ints, offsets: Ints, positions: Ints, site: Ints, rows: Ints) -> Columns:
-        """Return a row each: its partition, and where its events begin; of those position, site and row."""
+        """Return matches as columns: their partition keys, where the events of each begin, and the position,
+        site and row of each event.
+        """
         stretch, places = self._history.stretch(positions)
         if len(stretch.chunks) > 1:
             before = np.array([stretch.rows_before(g) for g in range(len(self.sites.gpms))])
@@ -233,7 +238,7 @@ class RunMatches:
         return self._replay.match(path, way, tuple(block.keys[i].tolist()))
 
     def _chosen(self, found: Sequence[Found]) -> list[Found]:
-        """Return the delivered matches among those with the same last event, in order."""
+        """Return, in order, the matches to deliver among ``found``, which have the same last event."""
         if self._several:
             return delivered(self._emit, distinct(found), self._order)
         by_path = dict(sorted(((match.path, match) for match in found), key=itemgetter(0)))
@@ -243,7 +248,7 @@ class RunMatches:
 
 
 def _looks(pattern: SequencePattern, compiled: NfaTables, decided: bool) -> Looks:
-    """Return the form of matches, common to all queries with tables like these; see ``RunMatches``."""
+    """Return the form of matches, which all queries with such tables have in common; see ``RunMatches``."""
     kleenes = {node.id: node for node in walk(pattern.root) if isinstance(node, Kleene)}
     plain = plain_kleenes(pattern)
     sites: list[EventSite] = []
@@ -269,7 +274,9 @@ def _looks(pattern: SequencePattern, compiled: NfaTables, decided: bool) -> Look
 
 
 def plain_kleenes(pattern: SequencePattern) -> frozenset[int]:
-    """Return the Kleenes with all iterations in Ω: not nested, and no filter outside chooses among them."""
+    """Return the Kleenes with all iterations in Ω: they are not nested, and no filter outside chooses among
+    their iterations.
+    """
     nodes = list(walk(pattern.root))
     kleenes = [node for node in nodes if isinstance(node, Kleene)]
     inside = {node.id: {inner.id for inner in walk(node)} for node in kleenes}
@@ -294,5 +301,5 @@ def _filters(node: Node) -> tuple[Filter, ...]:
 
 
 def _keeps(actions: Iterable[Action], plain: frozenset[int]) -> bool:
-    """Return whether actions do not change Ω, except for the iterations of such Kleenes."""
+    """Return whether actions change nothing in Ω but the iterations of the Kleenes ``plain``."""
     return all(a.kleene in plain for a in actions if isinstance(a, Enter | Again | Leave))

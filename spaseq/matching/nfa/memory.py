@@ -40,8 +40,8 @@ Ints = npt.NDArray[np.int64]
 
 
 def _begins(batch: Ints, gpms: int, size: int) -> Ints:
-    """Return where the rows of each GPM begin in each event, and the last ones end; shape ``(gpms, size +
-    1)``.
+    """Return where the rows of each GPM begin in each event, and where the last event's rows end; shape
+    ``(gpms, size + 1)``.
     """
     starts = batch[batch[heads.SHARES] :][: size + 1]
     shares = batch[starts[0] : starts[-1]].reshape(-1, heads.SHARE)
@@ -56,9 +56,9 @@ def _begins(batch: Ints, gpms: int, size: int) -> Ints:
 
 
 def ranked(tables: Ints, ints: Ints, batch: Ints, dictionary: Dictionary) -> Ints:
-    """Return the order of a batch's keys, for a kernel that needs it; note it in ``ints``.
+    """Return the ranks of a batch's partition keys, and write to ``ints`` where the kernel finds them.
 
-    The result must be kept until the batch is done.
+    The caller must keep the result until the batch is done, since the kernel reads it.
     """
     size, gpms, width = int(batch[heads.SIZE]), int(tables[v.N_GPMS]), int(tables[v.N_KEYS])
     begins = _begins(batch, gpms, size)
@@ -95,7 +95,7 @@ _ANSWERS: Final = 1 << 20
 
 
 class Capacity(NamedTuple):
-    """The room of a memory."""
+    """The room of a memory: how many records of each kind it can hold."""
 
     waits: int
     nodes: int
@@ -105,7 +105,8 @@ class Capacity(NamedTuple):
 
 @dataclass(slots=True)
 class RunMemory:
-    """All runs of a query: integers (see ``_kernel_memory``), and the floats of sums after those of a stack.
+    """All runs of a query: integers (see ``_kernel_memory``) and floats, which are those of a stack, then
+    those of sums.
 
     Scratch space is at the end of the integers, so that it can grow.
     """
@@ -121,14 +122,14 @@ class RunMemory:
         return 8 * (len(self.ints) - int(self.ints[header.TABLE] + self.ints[header.TABLE_SIZE]))
 
     def begin(self) -> None:
-        """A new batch begins."""
-        m = self.ints.data  # a number is written in a third of the time
+        """Begin a new batch."""
+        m = self.ints.data  # writing a number this way takes a third of the time
         m[header.EVENT] = m[header.EVENT_KEY] = m[header.ANSWERED] = m[header.RANKS] = 0
         if self.answers > _ANSWERS:
             self.forget_answers()
 
     def grow_scratch(self, keys: bool) -> None:
-        """Enlarge the room for an event's keys, or else for its decisions."""
+        """Enlarge the room for an event's keys, or without ``keys``, the room for its decisions."""
         m = self.ints
         scratch = _scratch(m)
         if keys:
@@ -139,7 +140,7 @@ class RunMemory:
         self._place(scratch)
 
     def twice(self, tables: Ints, live: int, remembered: int, decided: int) -> Capacity:
-        """Return the room for what is left of a memory, and for decisions, and as much again."""
+        """Return about twice the room that the live records of a memory and the decisions need."""
         m = self.ints
         waits = 2 * (live + decided * int(tables[v.MOST_GATES]) + 2)
         nodes = 2 * (int(m[header.LIVE_NODES]) + decided * max(1, int(tables[v.MOST_PARTS])))
@@ -309,8 +310,8 @@ def _header(compiled: NfaTables, room: Capacity, sizes: dict[int, int]) -> list[
 def _floats(compiled: NfaTables, room: Capacity, m: Ints) -> Floats:
     """Return the floats of an empty memory.
 
-    The first waits get theirs here. A new wait gets its floats when it is made, so that unused memory is not
-    touched.
+    The first waits get their floats here. A new wait gets its floats when it is made, so that unused memory
+    is not touched.
     """
     first = 1 + 2 * v.DEEPEST
     m[m[header.WAITS] + waits.SUMS], m[m[header.TRIAL] + waits.SUMS] = first, first + compiled.sums

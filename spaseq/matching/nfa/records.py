@@ -1,6 +1,8 @@
-"""The records of the runs kernel's memory and tables, each by the names of its fields; in the plural.
+"""The records of the runs kernel's memory and tables: a class for each kind, named in the plural, with its
+fields.
 
-A place is called by the singular, or by its letter: ``waits.time(m, w)``, ``gates.sign(t, gate)``.
+The place of a record is a variable with the singular name or a letter: ``waits.time(m, w)``, ``gates.sign(t,
+gate)``.
 
 In the memory, after its ``header``: ``waits`` with their ``gaps``, ``nodes``, ``buckets``, ``partitions``,
 ``entries``, ``findings``, ``decisions``, ``questions``. The others are in a query's tables, which are
@@ -138,10 +140,10 @@ class header(Record):
     entered, set_entered = reads_head(ENTERED), writes_head(ENTERED)
     GATHERED: Final = 48
     gathered = reads_head(GATHERED)
-    #: What is being gathered: events, then rows.
+    #: The combination of events that is being tried, then its rows, then the newest event of each part.
     TRIED: Final = 49
     tried = reads_head(TRIED)
-    #: A wait for trying it.
+    #: A wait on which a combination is tried.
     TRIAL: Final = 50
     trial = reads_head(TRIAL)
     #: Answers to questions, and questions: see ``_kernel_machine``.
@@ -184,10 +186,11 @@ class waits(Record):
     STREAM: Final = 5
     stream, set_stream = reads(STREAM), writes(STREAM)
     number, set_number = reads(6), writes(6)
-    #: For a run under AFTER MATCH SKIP, the members that it is of, as bits.
+    #: For a run under AFTER MATCH SKIP, instead: the members (queries) that it belongs to, as bits.
     members, set_members = reads(6), writes(6)
     bar_time, set_bar_time = reads(7), writes(7)
-    #: For a parked match, the place on the window's axis from which its window has ended.
+    #: For a parked match, a place on the window's axis: the match is due when the length of a window has
+    #: passed since.
     DUE: Final = 7
     due, set_due = reads(DUE), writes(DUE)
     #: For a wait at a parted gate, the candidates that it has taken, as bits; all events are of one stream.
@@ -199,7 +202,7 @@ class waits(Record):
     #: Its bucket; 0: it is listed at its partition.
     BUCKET: Final = 11
     bucket, set_bucket = reads(BUCKET), writes(BUCKET)
-    #: In a pairing heap.
+    #: The first child, if the wait is in a pairing heap.
     child, set_child = reads(12), writes(12)
     #: For a wait in the list of those passed over under a bound, its number there.
     listed, set_listed = reads(12), writes(12)
@@ -213,7 +216,7 @@ class waits(Record):
 
 
 class gaps(Record):
-    """A gap of a wait: from after an event to before another, something is forbidden.
+    """A gap of a wait: after one event and before another, an element is forbidden.
 
     Its streams may also be ``NOWHERE`` and ``SEVERAL``.
     """
@@ -334,7 +337,7 @@ class findings(Record):
     event, set_event = reads(EVENT), writes(EVENT)
     PARTITION: Final = 1
     partition, set_partition = reads(PARTITION), writes(PARTITION)
-    #: Of its last event.
+    #: The node of its last event.
     NODE: Final = 2
     node, set_node = reads(NODE), writes(NODE)
     ACCEPT: Final = 3
@@ -351,7 +354,7 @@ class findings(Record):
     #: Whether it has waited.
     WAITED: Final = 7
     set_waited = writes(WAITED)
-    #: The place on the window's axis since which it has waited.
+    #: For a match that was parked, the field DUE of its wait.
     DUE: Final = 8
     set_due = writes(DUE)
 
@@ -374,8 +377,9 @@ class decisions(Record):
 
     SIZE: Final = 3
 
-    # In place of a candidate: the run takes no later event; it ends; a number of waits leave a heap, best
-    # first; nothing; a number of runs end, from a decision's run on.
+    # In place of a candidate. BAR: the run takes no later event. DROP: it ends. POP: a number of waits leave
+    # a heap, best first. SKIP: nothing happens. FORGET: a number of runs end, beginning with a decision's
+    # run.
     BAR: Final = 0
     DROP: Final = -1
     POP: Final = -2
@@ -437,10 +441,10 @@ class gates(Record):
 class candidates(Record):
     """A candidate, in the tables: what an event may be at a gate."""
 
-    #: Of one that gathers several events, the unit, the GPM and the key are those of the first.
+    #: For a candidate that gathers several events, the unit, GPM and key of its first part.
     unit = reads(0)
     gpm = reads(1)
-    #: The place where the run continues; 0: it is only a rival.
+    #: The place where the run continues; 0: the candidate is only a rival.
     place = reads(2)
     rival = reads(3)
     number = reads(4)
@@ -461,7 +465,7 @@ class units(Record):
     #: The range of pairs of a slot and the column it takes.
     binds, binds_end = reads(0), reads(1)
     code, code_end = reads(2), reads(3)
-    #: The Kleene with as many solutions per iteration as the row, 0 for none.
+    #: The Kleene with aggregates that count the solutions of this unit, 0 for none.
     counting = reads(4)
 
 

@@ -15,18 +15,18 @@ from spaseq.matching.nfa.memory import Capacity, RunMemory, fresh, memory, runs_
 from spaseq.matching.nfa.tables.analysis import NfaTables
 from spaseq.patterns.spectra.solutions import Solutions
 
-#: The initial room: each of many queries has few runs. From sweep to sweep it grows, up to a size at which
-#: sweeps are rare even if runs come and go.
+#: The initial room is small, for many queries with few runs each. From sweep to sweep it grows up to
+#: ``ENOUGH``, with which sweeps are rare even if runs come and go.
 START: Final = Capacity(1 << 3, 1 << 3, 1 << 3, 1 << 3)
 ENOUGH: Final = Capacity(1 << 10, 1 << 10, 1 << 10, 1 << 10)
 #: The spare room of a memory that was full in the middle of a batch, so that it is not soon full again.
 _SPARE: Final = 1 << 12
-#: A first batch with more events gets room at once for the runs that begin in it, up to this many that wait
-#: at the same time, and this many findings.
+#: A first batch of more than ``_LARGE`` events gets room at once for the runs that begin in it: at most
+#: ``_WAITING`` waits at the same time, and ``_FOUND`` findings.
 _LARGE: Final = 256
 _WAITING: Final = (1 << 9) - START.waits
 _FOUND: Final = 1 << 14
-#: The same for a query with partitions, each of which may have waits and findings.
+#: The same two limits for a query with partitions, each of which may have waits and findings.
 _APART: Final = 1 << 11
 _FOUND_APART: Final = 1 << 15
 #: The assumed number of gates at which an event's runs wait, at most.
@@ -37,8 +37,8 @@ _GATES: Final = 8
 class Sizing:
     """The room of one query's memories, one after the other.
 
-    ``floor``: the least room of the next one; ``begun``: how many runs may begin in the current batch, if it
-    is large; ``spare``: there is room already for at most this many future events.
+    ``floor``: the least room of the next memory; ``begun``: how many runs may begin in the current batch, if
+    it is large; ``spare``: a memory has spare room for at most this many future events.
     """
 
     compiled: NfaTables
@@ -54,8 +54,8 @@ class Sizing:
         self.begun = sum(len(solutions[name]) for name in first if name in solutions) if large else 0
 
     def first(self, apart: bool) -> RunMemory:
-        """Return the first memory: for a large batch with room for all that begins, instead of growing a
-        sweep at a time.
+        """Return the first memory. For a large batch it has room for the runs that begin in it, so that it
+        need not grow from sweep to sweep.
 
         ``apart``: whether the query has partitions.
         """
@@ -64,40 +64,41 @@ class Sizing:
             # Most runs end soon, and findings stay until the batch is done.
             most_of = (_APART, _FOUND_APART) if apart else (_WAITING, _FOUND)
             few, most = (self._wider(START, min(self.begun, some), 0) for some in most_of)
-            # Scratch space is less than half of the runs' memory: what is left free suffices for it.
+            # Scratch space is less than half of the runs' memory, so the part of the limit that ``_within``
+            # leaves free suffices for it.
             room = self._within(START, few._replace(nodes=most.nodes, found=most.found), scratch=0)
         return memory(self.compiled, room, self.budget)
 
     def found_many(self) -> bool:
-        """Note that findings had no room: return whether the next memory is to have more of it."""
+        """Note that there was no room for findings; return whether the next memory will have more."""
         is_small = self.floor.found < ENOUGH.found
         if is_small:
             self.floor = self.floor._replace(found=ENOUGH.found)
         return is_small
 
     def grow(self) -> None:
-        """Grow: the next memory has more room than the last one, up to ``ENOUGH``, so that sweeps become
-        rarer.
-        """
+        """Give the next memory more room than the last one, up to ``ENOUGH``, so that sweeps become rarer."""
         self.floor = Capacity(*(min(4 * now, enough) for now, enough in zip(self.floor, ENOUGH, strict=True)))
 
     def with_spare(self, room: Capacity, left: int, events: int, of: RunMemory) -> Capacity:
-        """Return more room, for the rest of a batch, as long as that does not come near a limit.
+        """Return ``room`` with additional room for the rest of a batch, unless that comes near a limit.
 
-        ``left``: how many of its ``events`` are left.
+        ``left``: how many of the batch's ``events`` are left.
         """
         found = min(self.begun * left // events, _FOUND) if left else 0
         return self._within(room, self._wider(room, min(left, self.spare), found), of.scratch_bytes)
 
     def _wider(self, room: Capacity, spare: int, found: int) -> Capacity:
-        # An event's runs may wait at many gates, those of many queries with a common prefix.
+        # An event's runs may wait at many gates: those of many queries with a common prefix.
         waits = room.waits + spare * min(int(self.compiled.tables[v.MOST_GATES]), _GATES)
         # A finding holds a node, like a wait.
         found = max(spare, found)
         return Capacity(waits, room.nodes + 2 * found, room.found + found, room.entries + spare)
 
     def _within(self, room: Capacity, wide: Capacity, scratch: int) -> Capacity:
-        """Return the wider of two rooms, unless that comes near a limit; ``scratch``: further bytes."""
+        """Return ``wide``, the wider of two rooms, unless it comes near a limit; then ``room``. ``scratch``:
+        further bytes.
+        """
         limit = self.budget.limits.query_bytes
         if limit is None:
             return wide
@@ -115,7 +116,7 @@ _WORTH: Final = range(1 << 17, 1 << 25)
 #: The next one may need more than this one; and one that is this many times larger than needed is released.
 _WIDER: Final = 1.5
 _TOO_WIDE: Final = 8
-#: Both take at most this share of the bytes of a query, since only one of them is counted.
+#: The two memories take at most this share of a query's limit of bytes, since only one of them is counted.
 _OF_LIMIT: Final = 1 / 4
 
 

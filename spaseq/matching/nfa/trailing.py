@@ -60,15 +60,17 @@ class Open:
 
 
 def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
-    """Return a kernel's findings (a row each) in the order of delivery; their EVENT becomes one of its
-    groups.
+    """Return a kernel's findings (a row each) in the order of delivery. In EVENT, write the number of the
+    finding's group: one delivering event, partition and last event.
 
-    ``last``: the place of each one's last event among all. Matches that an event makes due come before those
-    it completes, by due place, then by partition, then by last event.
+    ``last``: the place of each finding's last event in the order of all events. Matches that an event makes
+    due come before the matches it completes. They are ordered by due place, then by partition, then by last
+    event.
     """
     places = {event: i for i, event in enumerate(sorted(set(last)))}
     by_event = np.array([places[event] for event in last], dtype=np.int64)
-    # Matches completed by an event have it as last event; its partitions are in order.
+    # A match that an event completes has this event as its last one; the event's partitions are in order
+    # already.
     by_event[rows[:, findings.RANK] == findings.LAST] = 0
     keys = (findings.RANK, findings.DUE, findings.TURN)
     order = np.lexsort((by_event, *(rows[:, key] for key in keys)))
@@ -82,7 +84,7 @@ def arranged(rows: Ints, last: Sequence[Order]) -> Ints:
 
 
 class Certain:
-    """The matches that did not wait: a waiting one with the same events is the same match."""
+    """The matches that did not wait. A waiting match with the same events is the same match."""
 
     def __init__(self, compiled: NfaTables, replay: RunReplay, limit: int) -> None:
         self._candidates = compiled.candidates

@@ -16,12 +16,12 @@ from spaseq.matching.search.search import SequenceSearch, found_of
 
 
 class Skipping:
-    """Processes the first events in order (semantics, section 6). One for each partition."""
+    """Processes the first events of one partition in order (semantics, section 6)."""
 
     def __init__(self, skip: Skip, context: Context) -> None:
         self._skip = skip
         self._context = context
-        # Where the next match may begin, and whether only after it.
+        # The place where the next match may begin, and whether it must begin after this place.
         self._resume: tuple[Order, bool] | None = None
         self._done: set[Order] = set()
         #: First events that had a match or a possible one while an earlier first event was undecided.
@@ -106,10 +106,10 @@ def _key(m: Partial) -> tuple[object, ...]:
 
 
 def matches(pattern: SequencePattern, context: Context, window: StreamWindow, events: Events) -> list[Found]:
-    """Return all matches among ``events``, given in processing order, each once; in order of their last
-    event.
+    """Return all matches among ``events``, each once, in the order of their last event. ``events`` must be in
+    processing order.
 
-    Includes matches that wait for the end of their window: all windows are taken as ended.
+    All windows are taken as ended, so matches that wait for the end of their window are included.
     """
     search = SequenceSearch(pattern, context, window, events)
     partials = [m for m in search.partials() if not search.broken(m)]
@@ -131,12 +131,12 @@ class Reference:
         skip = pattern.query.skip
         self._ended: int | None = None
         self._skipping = None if skip is None else Skipping(skip, context)
-        #: At most, the streams on which a match may begin.
+        #: The streams on which a match may begin, and perhaps more.
         self._streams = {context.stream_id(name) for gpm in pattern.gpms.values() for name in gpm.streams}
 
     @property
     def kept(self) -> tuple[int, int]:
-        """Events and waiting matches only; see ``PartitionMatcher.kept``."""
+        """The number of waiting matches, and 0 bytes; see ``PartitionMatcher.kept``."""
         return len(self._waiting), 0
 
     def drop(self) -> None:
@@ -218,8 +218,8 @@ class Reference:
             firsts += [e for e in self._events if self._context.order(e.stamp) in undecided]
         oldest = min(self._window.opening(first, first) for first in firsts)
         if self._skipping is not None and self._window.sliding:
-            # Events that a waiting preferred match may need: until an event is beyond its window. Of
-            # simultaneous events its first one, by their streams, may be the last that came.
+            # A waiting preferred match may need events until an event is beyond its window. Of simultaneous
+            # events, the match's first one may be the last that came.
             oldest -= self._window.size + 1
         for m in self._waiting:
             found = found_of(m)

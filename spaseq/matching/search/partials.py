@@ -61,7 +61,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Leading:
-    """A mark before the first element, which its match's window bounds: decided when the match is complete.
+    """A mark before the first element of a match. The match's window bounds it, so it is decided when the
+    match is complete.
 
     ``node`` is the element that followed it, after the operator ``operator``.
     """
@@ -77,9 +78,10 @@ class Leading:
 class Partial:
     """A match so far. ``inside`` are the Kleenes in progress, ``pool`` the events it chooses from.
 
-    ``starts``: what ``;`` before its first event must not have skipped (as ``Entry.beside``; None before the
-    first event). ``loose`` ignores what depends on other operands of an ``ALL``: its filters, ``;``, marks.
-    ``key`` are its choices from the start, smaller ones preferred (AFTER MATCH SKIP).
+    ``starts``: the elements that ``;`` before its first event must not have skipped (as ``Entry.beside``;
+    None before the first event). ``loose`` ignores what depends on other operands of an ``ALL``: its filters,
+    ``;``, marks. ``key`` are its choices from the start; under AFTER MATCH SKIP, a smaller key is
+    preferred.
     """
 
     events: tuple[Choice, ...]

@@ -35,10 +35,10 @@ _COMING = 1 << 62
 
 
 def horizon(context: Context, window: StreamWindow, newest: Occurrence, at: int, time: int) -> Events:
-    """Return the first events that may come on each stream, as all others have come.
+    """Return the first events that may still come on each stream.
 
-    That is: all up to ``at`` on the window's axis, and all before ``time``. Also returns later ones, for
-    elements after something simultaneous with the first.
+    All events up to ``at`` on the window's axis, and all before ``time``, have come. Events one time unit
+    later are returned, too, for elements that follow simultaneous events.
     """
     # An event beyond a window of EVENTS shows that it has ended.
     position = max(newest.position, at + 1) if window.counted else newest.position
@@ -79,7 +79,7 @@ class Prospects(SequenceSearch):
                 yield m
 
     def _over(self, m: Partial) -> bool:
-        """Return whether what is at the beginning of its window excludes a partial match already."""
+        """Return whether an event at the beginning of a partial match's window already excludes the match."""
         known = [leading for leading in m.leading if not any(map(coming, leading.after.chosen))]
         if self._window.sliding or not known:
             return False  # a later end makes the window begin later, too
@@ -110,7 +110,7 @@ class Prospects(SequenceSearch):
             yield from super()._atom(node, m)
         of = self._of[node.gpm]
         soon = [e for e in m.pool if coming(e) and e.stamp.stream in of and follow(past, [e])]
-        # After a future event, any later one will do.
+        # After a future event, one later event stands for all.
         for event in soon if len(past) == len(m.chosen) else soon[:1]:
             key = (*m.key, self._context.order(event.stamp))
             yield replace(m, events=(*m.events, (node.gpm, event)), key=key)

@@ -161,7 +161,7 @@ class SequenceSearch:
 
     @staticmethod
     def _step(m: Partial, step: Enter | Again | Leave | Join) -> Partial:
-        """Record a step since the marks, for their decision."""
+        """Record a step in the open marks: it will be repeated when they are decided."""
         return replace(m, marks=tuple(replace(mark, steps=(*mark.steps, step)) for mark in m.marks))
 
     # --- several events --------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class SequenceSearch:
         return itertools.product(*strict)
 
     def _together(self, m: Partial, parts: Sequence[Partial], rows: Rows, starts: Start) -> Partial:
-        """Return an ``ALL`` of these matches of its operands."""
+        """Return the match of an ``ALL`` that consists of these matches of its operands."""
         events = [part.events[len(m.events) :] for part in parts]
         marks = []
         for i, part in enumerate(parts):
@@ -281,7 +281,7 @@ class SequenceSearch:
     def _admits(self, m: Partial, new: Events, entry: Entry, starts: Start) -> bool:
         """Return whether these events may extend ``m``: order, window, and the operator's condition.
 
-        ``starts``: the elements that ``;`` must not skip, any of them.
+        ``starts``: the elements that ``;`` must not skip.
         """
         before = m.chosen
         if not follow(before, new):
@@ -312,8 +312,8 @@ class SequenceSearch:
         return any(True for _ in self._unit(unit, replace(at, pool=among)))
 
     def _ways(self, node: Node, m: Partial) -> list[Start]:
-        """Return the units an element may begin with, for each choice of its optional parts; ()
-        for no event.
+        """Return the units an element may begin with, for each choice of its optional parts; () if it has no
+        event then.
         """
         match node:
             case Atom() | Both():
@@ -356,7 +356,7 @@ class SequenceSearch:
         )
 
     def _was_there(self, leading: Leading, seen: Events) -> bool:
-        """Return whether it was there at the beginning."""
+        """Return whether the element of a leading mark was there before the match's beginning."""
         mark, new = leading.mark, leading.after.since(leading.before)
         if isinstance(mark.node, Maybe):
             wanted = leading.after.events[len(leading.before.events) :]
@@ -370,7 +370,7 @@ class SequenceSearch:
         return self._bars(mark, gap, leading.after)
 
     def _is_there(self, mark: Mark, m: Partial, seen: Events) -> bool:
-        """Return whether it is there at the end."""
+        """Return whether a mark's element is there at the match's end."""
         if isinstance(mark.node, Absent):
             return self._bars(mark, self._gap(mark, seen), m)
         before = replace(mark.at, pool=seen)
@@ -399,10 +399,11 @@ class SequenceSearch:
         return gap
 
     def _bars(self, mark: Mark, gap: Events, after: Partial) -> bool:
-        """Return whether one of some events is relevant for a negated element, in the context of all around
-        it.
+        """Return whether one of some events is relevant for a negated element, in the context of the match
+        around it.
 
-        For a group, it is if it is relevant for one of the group's GPMs (or conjunctions as a whole).
+        An event is relevant for a group if it is relevant for one of the group's GPMs, or for a conjunction
+        as a whole.
         """
         assert isinstance(mark.node, Absent)
         if not gap:
@@ -415,8 +416,8 @@ class SequenceSearch:
     def _could(
         self, mark: Mark, operator: Strategy | None, node: Node, wanted: Sequence[Choice], among: Events
     ) -> bool:
-        """Return whether there is an X between a match and the choices of the next element: the same events
-        per GPM.
+        """Return whether there is an X between a match and the next element. With the X, the next element
+        must choose the same events for the same GPMs.
         """
         new = [event for _, event in wanted]
         before = replace(mark.at, pool=among)
@@ -429,7 +430,7 @@ class SequenceSearch:
         return False
 
     def _missing(self, mark: Mark, before: Partial) -> Iterator[Partial]:
-        """Yield the matches of an X? where it is absent."""
+        """Yield the matches of the X of an ``X?`` that was left out."""
         assert isinstance(mark.node, Maybe)
         for reading in mark.node.readings or (mark.node.element,):
             for x in self._element(reading, replace(before, marks=()), mark.entry, None):
@@ -466,6 +467,6 @@ def _interleaved(parts: Sequence[Partial]) -> tuple[object, ...]:
 
 
 def _earliest(step: Any) -> Order:
-    """Return the time of a step: of its event, or of an ``&`` the first one."""
+    """Return the place of a step's event, or of the first event of an ``&``."""
     inner = [_earliest(part) for part in step if isinstance(part, tuple)]
     return min(inner) if inner else step

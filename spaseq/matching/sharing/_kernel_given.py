@@ -1,4 +1,4 @@
-"""The matches of several queries, found together → grouped by query."""
+"""Group the matches of several queries, which were found together, by query."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Final, NamedTuple
 from spaseq._jit import inlined, kernel
 from spaseq.events import Ids
 
-#: Matches of one last event are sorted by insertion if none is further than this from its place.
+#: Matches with the same last event are sorted by insertion if none is further than this from its place.
 _FAR: Final = 32
 
-#: The matches of this many are written for all members before the next: neighbours are near in memory.
+#: The matches in this many rows are written for all members before the next ones: neighbours are near in
+#: memory.
 _NEAR: Final = 1 << 10
 
 
 class FoundRows(NamedTuple):
     """Rows found: row i has the events ``begins[i]`` to ``stops[i]`` of ``steps``.
 
-    Each of these is a position, a site, and which of its event's solutions.
+    A row of ``steps`` is a position, a site, and the number of one of the event's solutions.
     """
 
     steps: Ids
@@ -30,7 +31,7 @@ class SortedMatches(NamedTuple):
 
     ``sizes``: the number of events of each member's matches. ``widths``: events per match if all are taken at
     the same sites in turn, else 0. ``extent``: the least and the greatest position, and the least number of a
-    solution. ``at``: room for a number a member.
+    solution. ``at``: scratch space, a number for each member.
     """
 
     bounds: Ids
@@ -56,8 +57,8 @@ class EventBatches(NamedTuple):
 class MatchColumns(NamedTuple):
     """The events of each member's matches, by their ``places`` and ``rows``.
 
-    ``offsets``: where the events of each match begin among those of its member, and where the last ones end,
-    from ``bounds[m] + m`` on.
+    ``offsets``: for member m, from ``bounds[m] + m`` on, where the events of each match begin among the
+    member's events, and where the last match ends.
     """
 
     offsets: Ids
@@ -69,7 +70,7 @@ class MatchColumns(NamedTuple):
 def tell_apart(members: Ids, numbers: Ids, last: Ids, apart: Ids) -> None:
     """Write a number for each match: the same for neighbours of one member with the same ``last``.
 
-    ``numbers`` are those of the matches; ``last`` has a row for each number.
+    ``numbers`` are the numbers of the matches; ``last`` has a row for each number.
     """
     for i in range(1, len(numbers)):
         same = members[i] == members[i - 1]
@@ -80,7 +81,8 @@ def tell_apart(members: Ids, numbers: Ids, last: Ids, apart: Ids) -> None:
 
 @kernel
 def number_paths(rows: FoundRows, numbers: Ids, members: Ids, ranks: Ids, ends: Ids, paths: Ids) -> None:
-    """Write a number for each event of some matches, which compares as its position and its GPM's name.
+    """Write a number for each event of some matches. The numbers compare like the event's position, then its
+    GPM's name.
 
     ``numbers`` are the matches, ``members`` the member of each. ``ranks``: for each member and site, the
     rank of its GPM's name. Writes to ``ends`` where the events of each match end.
@@ -155,7 +157,7 @@ def _compare(steps: Ids, a: int, b: int, ranks: Ids) -> int:
 
 @inlined
 def _compare_all(steps: Ids, i: int, last_i: int, j: int, last_j: int, ranks: Ids) -> int:
-    """Do the same for two matches, the events of which are in order."""
+    """Do what ``_compare`` does for two matches with events in order."""
     while i < last_i and j < last_j:
         compared = _compare(steps, i, j, ranks)
         if compared:
@@ -201,7 +203,9 @@ def lay(
 
 @kernel
 def lay_sites(steps: Ids, begins: Ids, stops: Ids, numbers: Ids, own: Ids, sites: Ids) -> None:
-    """Write the sites of some matches' events; ``own``: for each site the member's own number."""
+    """Write the sites of some matches' events, under the member's own numbers; ``own``: these numbers, by
+    site.
+    """
     to = 0
     for i in range(len(numbers)):
         for at in range(begins[numbers[i]], stops[numbers[i]]):

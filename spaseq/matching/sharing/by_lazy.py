@@ -101,7 +101,7 @@ class LazyGroup(PrefixGroup):
         return True
 
     def _go_through(self, looking: Iterator[Block] | None) -> None:
-        """Process events: the matcher makes no block of their results, but passes them on."""
+        """Process events. The matcher passes their results on instead of making blocks."""
         self._taken: list[tuple[Ints, Ints, int]] = []
         for _ in looking or ():
             pass
@@ -178,7 +178,9 @@ class LazyPart(GroupPart):
         self._matches = LazyMatches(pattern, look, self.history, exact, context.order, member.dictionary)
 
     def plain(self, begin: int, size: int) -> PlainSites | None:
-        """Return what makes its matches, if they are plain; its sites start at ``begin`` of ``size``."""
+        """Return how the member's matches are made, if they are plain. Its sites start at ``begin``, among
+        ``size`` sites of all.
+        """
         if not self._matches.are_plain:
             return None
         own = np.full(size, -1, dtype=np.int64)
@@ -186,7 +188,7 @@ class LazyPart(GroupPart):
         return PlainSites(own, self._matches.sites)
 
     def take(self, found: Ints, choices: Ints, before: int) -> None:
-        """Take its matches; all events before a position were seen."""
+        """Take matches of the member; all events before the position ``before`` were seen."""
         self.member.take_found(list(self._matches.of(found, choices)), before - self.offset)
 
 
@@ -197,7 +199,7 @@ def _planned(pattern: SequencePattern) -> tuple[int, tuple[str, ...], LazyLooks]
 
 
 def _some(found: Ints, choices: Ints, numbers: Ints, site: int) -> tuple[Ints, Ints]:
-    """Return some of the matches found with their choices only; sites are counted from ``site`` on."""
+    """Return some of the matches found, with only their own choices; sites are counted from ``site`` on."""
     own = found[numbers]
     begins, counts = own[:, outcome.BEGIN], own[:, outcome.END] - own[:, outcome.BEGIN]
     ends = np.cumsum(counts)

@@ -89,7 +89,9 @@ class NfaGroup(PrefixGroup):
         self._kernel.reach(reach)
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Return whether events are relevant for a run: equally for all members that have it."""
+        """Return whether events are relevant for a run; the answer is the same for all members that have the
+        run.
+        """
         number = step[0][1]
         for i in self.live():
             if self._tables.candidates[i][number] >= 0:
@@ -151,7 +153,7 @@ class NfaPart(GroupPart):
 
     @property
     def plain(self) -> PlainSites | None:
-        """What makes its matches, if these are events in their order and nothing else."""
+        """How the member's matches are made, if they consist only of events in order."""
         matches = self._matches
         is_plain = matches.are_simple and matches.are_in_order
         return PlainSites(self._candidates, matches.sites) if is_plain else None
@@ -173,7 +175,7 @@ class NfaPart(GroupPart):
 
 
 def _some(runs: FoundRuns, offsets: Ints, numbers: Ints) -> FoundRuns:
-    """Return some of the runs, the events of which begin at ``offsets``."""
+    """Return some of the runs; ``offsets``: where the events of each run begin."""
     depths = runs.depths[numbers]
     begins = np.cumsum(depths) - depths
     events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))

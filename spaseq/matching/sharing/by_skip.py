@@ -52,12 +52,12 @@ class SkipGroup(PrefixGroup):
         self._giving = Giving(self._own, [part.plain for part in self._own], np.array(gpms, dtype=np.int64))
         budget = Budget(first.context.budget.limits.times(len(members)))
         self._ordered = SharedSkip(self, self._tables.merged.pattern, first, self.widest, made, budget)
-        #: The members' time.
+        #: The time up to which the members have advanced.
         self._time: int | None = None
         return self._own
 
     def _ordering(self, members: Sequence[Member]) -> Ordering:
-        """Return the tables, with the members of each of their parts."""
+        """Return the tables, with the members that each part is for."""
         t = self._tables
         skips = [member.pattern.query.skip for member in members]
         targets = [
@@ -119,7 +119,9 @@ class SkipGroup(PrefixGroup):
         return self._ordered.settled(time, 1 << self._own.index(part))
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
-        """Return whether events are relevant for a run: equally for all members that have it."""
+        """Return whether events are relevant for a run; the answer is the same for all members that have the
+        run.
+        """
         number = step[0][1]
         for i in self.live():
             if self._tables.candidates[i][number] >= 0:
@@ -176,7 +178,7 @@ class SkipPart(GroupPart):
 
     @property
     def plain(self) -> PlainSites | None:
-        """Makes its matches, if these are plain events."""
+        """How the member's matches are made, if they consist only of events."""
         return PlainSites(self._candidates, self._matches.sites) if self._matches.are_simple else None
 
     def is_relevant(self, path: Path, step: Path, key: Key) -> bool:
@@ -253,14 +255,14 @@ def _bits(numbers: Iterable[int]) -> int:
 
 
 def _having(numbers: Ints) -> list[int]:
-    """Return for each column the members, as bits, that have a number there; ``numbers`` has a row per
-    member.
+    """Return, for each column, the members that have a number there, as bits. ``numbers`` has a row per
+    member; -1 is no number.
     """
     return [_bits(np.flatnonzero(column).tolist()) for column in (numbers >= 0).T]
 
 
 def _some(found: Preferred, offsets: Ints, numbers: Ints) -> Preferred:
-    """Return some of the matches, the events of which begin at ``offsets``."""
+    """Return some of the matches; ``offsets``: where the events of each match begin."""
     depths = found.depths[numbers]
     begins = np.cumsum(depths) - depths
     events = np.repeat(offsets[:-1][numbers] - begins, depths) + np.arange(int(depths.sum()))
@@ -289,7 +291,7 @@ class SkipMember(Member):
         self.check()
 
     def close(self) -> Iterator[Block]:
-        """No event will come any more: every window ends."""
+        """End every window, as no event will come."""
         self._own.group.close()
         while self._found:
             yield from self._found.popleft().blocks

@@ -42,7 +42,7 @@ from spaseq.matching.tecs.walking import WalkedRoots, walked_together
 from spaseq.matching.templates.form import ByOutline
 from spaseq.patterns.spectra.solutions import Solutions
 
-#: The results of ``_own_sites``: under the queries' own names, which are equal for all of an outline.
+#: The results of ``_own_sites``, by outline: queries of one outline have the same names of their own.
 _SITES: Final = ByOutline[Sites | None]()
 
 #: From so many roots on, all members' matches are walked at once.
@@ -126,10 +126,11 @@ class TecsGroup(PrefixGroup):
             part.take(roots, walked.get(part))
 
     def _walked(self, given: Sequence[tuple[TecsPart, Ints]]) -> dict[TecsPart, Known]:
-        """Return the matches of many roots, for the members that enumerate when they see events.
+        """Return the matches of many roots, for the members that enumerate their matches as soon as they see
+        events.
 
-        Walked at once, they take half of the time of walking each member's roots separately, each time
-        through the whole memory.
+        Walking the roots of all members at once takes half the time of walking each member's roots
+        separately, each time through the whole memory.
         """
         # A part with older matches left may not need these soon.
         those = [(part, roots) for part, roots in given if part.is_clear]
@@ -194,7 +195,9 @@ class TecsPart(GroupPart):
         return not self._coming and not self._share.unread
 
     def take(self, roots: Ints, known: Known | None) -> None:
-        """Add roots of the group that belong to the member; and the matches of the first ones, if known."""
+        """Add roots of the group that belong to the member, and the matches of the first of these roots, if
+        known.
+        """
         self._coming.append((self.group.reached - self.offset, roots, known))
 
     def reveal(self, position: int) -> None:
@@ -224,7 +227,7 @@ class TecsPart(GroupPart):
             self.follow(self._update.history)
 
     def leave(self) -> None:
-        """Leave the group, which need not keep anything for the member."""
+        """Leave the group, which need not keep anything for the member from now on."""
         self._coming.clear()
         if self._share.unread or self._reading.least is not None:
             self.look()
@@ -233,7 +236,7 @@ class TecsPart(GroupPart):
 
 
 class _Own(RootReading):
-    """Matches of a group as a member's own; ``labels``: the member's labels for the group's."""
+    """Matches of a group as a member's own; ``labels``: for each label of the group, the member's label."""
 
     def __init__(
         self, part: TecsPart, begin: ProgramState, labels: Ints, names: Sequence[str], share: PartitionShare
@@ -327,7 +330,9 @@ class TecsMember(Member):
         return before + sum(part.waiting for part in self._parts)
 
     def instead_of(self, matcher: Enumerating) -> None:
-        """Continue where a matcher of its own stops; some of its matches may not be enumerated yet."""
+        """Continue where the member's own matcher stops; some matches of that matcher may not be enumerated
+        yet.
+        """
         self._before = matcher
 
     def take(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> None:

@@ -32,7 +32,7 @@ _KEPT: Final = 1_024
 
 
 class OutlineNumbers:
-    """Numbers things, equal ones equally."""
+    """Numbers things; equal things get the same number."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -48,7 +48,9 @@ class OutlineNumbers:
 
 @dataclass(frozen=True, slots=True)
 class AskedBeginning:
-    """The question of a GPM to an event: a number, equal for equal questions, and its variables in order."""
+    """What a GPM asks of an event: a number, which is equal for equal questions, and its variables in
+    order.
+    """
 
     number: int
     names: tuple[str, ...]
@@ -70,8 +72,8 @@ class Canonical:
 
 
 def beginning(pattern: SequencePattern, asked: Mapping[str, AskedBeginning]) -> tuple[int, ...] | None:
-    """Return a key of the GPMs of a query's first element, fast to compute: equal for queries of a common
-    prefix.
+    """Return a key of the GPMs of a query's first element, which is fast to compute and equal for queries
+    with a common prefix.
 
     None if the query surely shares no partial matches (``canonical``).
     """
@@ -92,9 +94,10 @@ def canonical(
 ) -> Canonical | None:
     """Return a query under the names that ``numbers`` gives; None if it cannot share partial matches.
 
-    Queries can that are elements in a row, of GPMs, Kleenes and alternatives, with ``;`` and ``:``. Otherwise
-    the effect of an event on a partial match depends on more than its own elements: for ``,`` on every event
-    of its partition, for a negation on all events between, for CONSUME on the matches found.
+    A query can if its elements are in a row, with ``;`` and ``:``, and consist of GPMs, Kleenes and
+    alternatives. Otherwise the effect of an event on a partial match depends on more than the match's own
+    elements: for ``,`` on every event of its partition, for a negation on all events between, for CONSUME on
+    the matches found.
     """
     return None if beginning(pattern, asked) is None else under_common_names(pattern, asked, numbers)
 
@@ -102,14 +105,14 @@ def canonical(
 def under_common_names(
     pattern: SequencePattern, asked: Mapping[str, AskedBeginning], numbers: OutlineNumbers
 ) -> Canonical | None:
-    """Return the same for a query that has a ``beginning``."""
+    """Return what ``canonical`` does, for a query that has a ``beginning``."""
     assert isinstance(pattern.root, Chain)
     key = outline(pattern.query)
     return None if _derives(pattern, key) else _Canonical(pattern, asked, numbers).made(pattern.root, key)
 
 
 def _derives(pattern: SequencePattern, key: Outline) -> bool:
-    """Return whether filters of a query read derived columns; equal for all of its outline."""
+    """Return whether filters of a query read derived columns. All queries of an outline agree in this."""
     if not pattern.where and not any(part.correlated for part in pattern.gpms.values()):
         return False
     return _DERIVING.of(key, lambda: bool(split(pattern).derived))
@@ -150,7 +153,7 @@ class _Canonical:
             before = found = self._element(item, operator, before, owners)
             beginnings.append(found.number)
             items.append(found.node)
-        # A name that no element has is inside a GPM.
+        # A name that no element has occurs only inside a GPM.
         self._new = {}
         pattern, query = self._pattern, self._pattern.query
         gpms = {name: self._gpm(part) for name, part in pattern.gpms.items()}
@@ -175,7 +178,8 @@ class _Canonical:
         return Canonical(made, key, tuple(beginnings), self._names, common)
 
     def _element(self, item: Node, operator: Strategy | None, before: object, owners: object) -> _Element:
-        """Return an element after another one, or the initial names: computed once for all queries.
+        """Return an element after ``before``, which is another element or the initial names. It is computed
+        once for all queries.
 
         The names depend only on the key.
         """
@@ -195,7 +199,7 @@ class _Canonical:
         return found
 
     def _number(self, item: Node, operator: Strategy | None, before: int | None) -> int:
-        """Return the number of an element; names what is new in it."""
+        """Return the number of an element, and name what is new in it."""
         self._new = {}
         nodes = [node.id for node in walk(item)]
         shape = self._shape(item)
@@ -345,7 +349,7 @@ _BUILT: Final = ByOutline[tuple[Node, ProgramState]]()
 def start(pattern: SequencePattern, common: Canonical) -> ProgramState:
     """Return the start of the automaton of a query that may share, under its common names.
 
-    Queries of one outline have the same places, and the same names except for constants.
+    Queries of one outline have equal automata except for names and constants.
     """
     root, built = _BUILT.of(
         common.outline, lambda: (pattern.root, RunsProgram(compile_pattern(pattern)).start)

@@ -1,7 +1,7 @@
 """Find queries that can share partial matches: they see the same events and have a common prefix.
 
-All are run by a matcher in ``SHARING``. They share from the first event on, or from the event on that makes
-their relevant pasts equal.
+All are run by a matcher in ``SHARING``. They share from the first event on. Queries that were registered at
+different times share as soon as the events that their matches may have are the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARING: Final = frozenset({"nfa", "tecs", "lazy"})
 
 
 class Elements:
-    """Numbers the elements of sequences, equal ones of all queries of an engine equally."""
+    """Numbers the elements of sequences; equal elements of all queries of an engine get the same number."""
 
     def __init__(self) -> None:
         self._numbers: OutlineNumbers | None = None
@@ -46,7 +46,9 @@ class Elements:
 
 
 class Cohort:
-    """Queries that see the same events from the first on; those with a common prefix become a group then."""
+    """Queries that see the same events from the first on; with the first event, queries with a common prefix
+    become a group.
+    """
 
     def __init__(self, elements: Elements) -> None:
         self._elements = elements
@@ -94,8 +96,8 @@ class Cohort:
                 member.withdraw()
 
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
-        """Begin with the first event, at time ``begin``, of ``first``: group it with those of a common
-        prefix.
+        """Begin with the first event, at time ``begin``, of the member ``first``: group it with the members
+        of a common prefix.
         """
         if first not in self._waiting:
             return  # an interrupt occurred during the grouping: it continues alone
@@ -120,7 +122,7 @@ class Cohort:
 
 
 class Kin:
-    """Members that see the same events, whenever they were registered.
+    """Members that see the same events, although they may have been registered at different times.
 
     Members with a common prefix become a group. While a group catches up on the events that its members need,
     it is not merged with other members.
@@ -129,10 +131,11 @@ class Kin:
     def __init__(self) -> None:
         # New members, each with the offset of its positions from the common count.
         self._new: dict[Member, int] = {}
-        # The only member with a first element, by the element's key; None if there are several.
+        # By the key of a first element, the only member that begins with it; None if there are several.
         self._lone: dict[object, tuple[Member, int] | None] = {}
         self._members: dict[object, dict[Member, int]] = {}
-        #: What groups are to be made for: then ``regroup`` is to be called before the next events.
+        #: The members that may become groups; if there are some, ``regroup`` must be called before the next
+        #: events.
         self.courting: dict[object, None] = {}
 
     def add(self, member: Member, offset: int) -> None:
@@ -146,7 +149,8 @@ class Kin:
             for member, offset in members.items():
                 asked = member.asks_first
                 if asked not in self._lone:
-                    # No other member begins like it: its canonical form need not be computed.
+                    # No other member begins with the same element, so the member's canonical form need not be
+                    # computed.
                     self._lone[asked] = member, offset
                     continue
                 lone, self._lone[asked] = self._lone[asked], None
@@ -158,7 +162,7 @@ class Kin:
                 member.is_courted = True
 
     def _place(self, member: Member, offset: int, is_late: bool) -> None:
-        """Put a member with those of the same beginning; ``is_late``: a group may result."""
+        """Put a member with the members of the same beginning; ``is_late``: a group may result."""
         axis = None if member.is_over else _axis(member, offset)
         if axis is not None:
             alike = self._members.setdefault(axis, {})
@@ -167,7 +171,7 @@ class Kin:
                 self.courting[axis] = None
 
     def prune(self) -> None:
-        """Remove the members that are over."""
+        """Remove the members that have ended."""
         self._new = _live(self._new)
         self._lone = {asked: one for asked, one in self._lone.items() if one is None or not one[0].is_over}
         members = {axis: _live(alike) for axis, alike in self._members.items()}
@@ -215,8 +219,8 @@ def _of(member: Member) -> type[PrefixGroup]:
 
 
 def _fitting(members: Sequence[Member]) -> Iterator[list[Member]]:
-    """Yield the members of a common prefix in as few groups as possible: except for ``nfa``, groups have few
-    GPMs.
+    """Divide the members of a common prefix into as few groups as possible, and yield the groups. Except for
+    ``nfa``, groups have few GPMs.
     """
     from spaseq.matching.nfa.skip.records import roster
     from spaseq.matching.tecs.fits import MOST_GPMS
@@ -246,9 +250,9 @@ def _window(member: Member, offset: int) -> StreamWindow:
 def _axis(member: Member, offset: int) -> object:
     """Return the ``kind`` of a member and where its tumbling windows begin.
 
-    None before its first event, and if it cannot share. A query with SKIP does not begin to share in the
-    middle of a stream: its next first event may depend on matches long ago. A query with a bound does not
-    either: what it has learned and shed is its own.
+    Return None before the member's first event, and if it cannot share. A query with SKIP does not begin to
+    share in the middle of a stream: its next first event may depend on matches long ago. Neither does a query
+    with a bound, as it has learned and shed on its own.
     """
     if member.begin is None or not member.can_share or member.skips or member.bound:
         return None
@@ -257,8 +261,8 @@ def _axis(member: Member, offset: int) -> object:
 
 
 def kind(common: Canonical, window: StreamWindow, matcher: str, bound: Bound | None = None) -> object:
-    """Return a key that is equal for queries that can be one group: of the same first element, axis and
-    bound.
+    """Return a key that is equal for queries that can be one group: they have the same first element, axis
+    and bound.
     """
     from spaseq.matching.tecs.fits import keys
 

@@ -1,4 +1,6 @@
-"""What members of a group have found → a block of matches for each of them, cut for all of them at once."""
+"""Make a block of matches for each member of a group from what the group has found, for all members at
+once.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,10 @@ _FEW: Final = 16
 
 
 class PlainSites(NamedTuple):
-    """How a member's matches are made if they are events with one solution each.
+    """How a member's matches are made if each consists of events with one solution each.
 
-    ``own``: for each of the group's sites the member's, among its ``sites``; -1 for those of others.
+    ``own``: for each site of the group, the number of the site among the member's ``sites``; -1 for sites of
+    other members.
     """
 
     own: Ints
@@ -34,8 +37,8 @@ class PlainSites(NamedTuple):
 class Lot(NamedTuple):
     """Matches of several members: the member of each, and the number of the row found.
 
-    ``last`` has, for each row found, a key that is equal for neighbours that are delivered in the order of
-    their events; None if they are in order. Shape ``(rows, any)``.
+    ``last`` has a key for each row found: neighbours with an equal key are delivered in the order of their
+    events. It is None if the rows are in order. Shape ``(rows, any)``.
     """
 
     members: Ints
@@ -61,8 +64,8 @@ class Giving:
     def blocks(
         self, history: History, lot: Lot, given: k.FoundRows, keys: Ints
     ) -> Iterator[tuple[int, Ints, Columns | None]]:
-        """Yield, for each member with matches, its number, its rows, and their block; None if it makes that
-        itself.
+        """Yield, for each member with matches, its number, its rows, and the block of their matches. The
+        block is None if the member must make it itself.
 
         Row i of ``given`` has the partition ``keys[i]``.
         """
@@ -116,8 +119,8 @@ class Giving:
     def _sorted(self, lot: Lot, given: k.FoundRows) -> tuple[k.SortedMatches, Mask | None]:
         """Return the matches of each member in the order of delivery.
 
-        The second result: for all rows by number, whether they are in a group in which two are the same, if
-        there is one.
+        Also return, for all rows by number, whether a row is in a group in which two matches are the same;
+        None if there is no such group.
         """
         members, numbers, last = lot
         count = len(self._parts)
@@ -129,7 +132,7 @@ class Giving:
         again = None
         if not k.sort(given, members, numbers, none if last is None else last, self._ranks, out):
             assert last is not None
-            # Many have the same last event, for which insertion is slow, or two are the same.
+            # Many matches have the same last event, so that insertion is slow, or two are the same.
             lot, again = self._arranged(lot, last, given)
             k.sort(given, lot.members, lot.numbers, none, self._ranks, out)
         return out, again

@@ -44,12 +44,12 @@ class Keeping(Protocol):
 
 
 class PrefixGroup(ABC):
-    """Members, and the matcher that runs them all; each matcher has a class of groups. ``error``: has ended
-    them.
+    """Members, and the matcher that runs them all; each matcher has its own subclass. ``error``: the error
+    that has ended the members.
 
     Members that have seen events before the group continue as before, until the group has all events that
-    their matches may have; then all of them move at once (``is_settled``). ``reached``: how many events were
-    seen; ``reach``: the greatest distance of two events of a match.
+    their matches may have; then all of them move at once (``is_settled``). ``reached``: how many events the
+    group has seen; ``reach``: the greatest distance of two events of a match.
     """
 
     error: Exception | None
@@ -74,7 +74,7 @@ class PrefixGroup(ABC):
         """Group members that may have seen events, when the group's count of events is ``reached``.
 
         ``windows`` are in the group's count, too; ``offsets``: the differences to the members' own positions.
-        Raises as ``__init__`` does.
+        Raises ``BeyondTables``, as ``__init__`` does.
         """
         group = cls.__new__(cls)
         group._make(members, windows, offsets, reached)
@@ -88,7 +88,7 @@ class PrefixGroup(ABC):
     def _make(
         self, members: Sequence[Member], windows: Sequence[StreamWindow], offsets: Sequence[int], reached: int
     ) -> None:
-        # Until all have joined: an interrupt before that ends the members that have joined.
+        # This error stays until all have joined: an interrupt before that ends the members that have joined.
         self.error = EngineError("an interrupt came while several queries began as one")
         self.windows = windows
         self.widest = max(windows, key=lambda window: window.size)
@@ -102,10 +102,10 @@ class PrefixGroup(ABC):
         #: For the last event, if it came alone: the number of solutions of each GPM that has some.
         self.matched: dict[str, int] | None = None
         self._gpms: dict[str, tuple[GpmEvaluator, tuple[str, ...]]] = {}
-        # The GPMs that an event may concern; created for the first single event.
+        # An index of the GPMs that an event may concern; created for the first single event.
         self._index: Discrimination[str] | None = None
         self._nothing: dict[str, Solutions] = {}
-        # Takes single events, with its GPMs; and whether it can be used, once known.
+        # The object that takes single events, with its GPMs; and whether it can be used, once this is known.
         self._taking: tuple[Taking, Sequence[str]] | None = self.alone()
         self._is_asked: bool | None = None
 
@@ -119,13 +119,13 @@ class PrefixGroup(ABC):
 
     @abstractmethod
     def alone(self) -> tuple[Taking, Sequence[str]] | None:
-        """Return what takes single events, and the GPMs that it evaluates, in order; None if they are not
-        taken.
+        """Return the object that takes single events, and the GPMs that it evaluates, in order. Return None
+        if the group takes no single events.
         """
 
     @abstractmethod
     def look_one(self, event: Single, start: int) -> bool:
-        """Do ``look`` for a single event; do nothing and return False if it is large."""
+        """Do what ``look`` does for a single event. If the event is large, do nothing and return False."""
 
     @abstractmethod
     def narrow(self, live: frozenset[int], reach: int) -> None:
@@ -134,7 +134,7 @@ class PrefixGroup(ABC):
         """
 
     def live(self) -> list[int]:
-        """Return the numbers of the members that are not over."""
+        """Return the numbers of the members that have not ended."""
         return [i for i, part in enumerate(self.parts) if part.until > self.reached and part.is_wanted]
 
     def shared(self, member: Member) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ class PrefixGroup(ABC):
             self.kept.weigh(frozenset(live))
 
     def see(self, batch: EventBatch, start: int) -> None:
-        """Process events, unless another member came first; errors are raised by each member."""
+        """Process events, unless another member has already passed them; errors are raised by each member."""
         if start < self.reached or self.error is not None:
             return
         if not self.is_settled:
@@ -185,12 +185,12 @@ class PrefixGroup(ABC):
         return self._is_asked and self.is_settled and self.error is None
 
     def see_alone(self, event: Single, start: int) -> bool:
-        """Do ``see`` for a single event, and count it; do nothing and return False if it is large."""
+        """Do what ``see`` does for a single event. If the event is large, do nothing and return False."""
         self.matched = {}  # for errors: nothing counted
         return self.attempt(lambda: self.look_one(event, start)) is not False
 
     def _expect(self) -> bool:
-        """Prepare single events for these GPMs; return whether that is possible."""
+        """Prepare to take single events for the members' GPMs; return whether that is possible."""
         if self._taking is None:
             return False
         taking, gpms = self._taking
@@ -216,7 +216,9 @@ class PrefixGroup(ABC):
             self._taking[0].counts()
 
     def attempt(self, do: Callable[[], _What]) -> _What | None:
-        """Do something for all members; an error is raised by each of them, and gives None here."""
+        """Call ``do`` for all members and return its result. After an error, return None; each member raises
+        the error.
+        """
         found: _What | None = None
         try:
             found = do()
@@ -276,7 +278,7 @@ class PrefixGroup(ABC):
 
 
 def _gpms(members: Iterable[Member]) -> dict[str, tuple[GpmEvaluator, tuple[str, ...]]]:
-    """Return the matcher of each GPM of members, and the common names of its variables."""
+    """Return the evaluator of each GPM of members, and the common names of its variables."""
     return {
         member.common.gpms[name]: (gpm, tuple(member.common.variables[n] for n in gpm.names))
         for member in members

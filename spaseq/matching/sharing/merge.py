@@ -1,8 +1,8 @@
 """The automata of several queries as one, up to where the queries part.
 
 The queries are under common names (``canonical``), so two of their gates are merged if they are equal and
-lead to one place. A partial match of the whole belongs to all the queries that have its gate, so that nothing
-has to be kept with the partial match.
+lead to one place. A partial match belongs to all the queries that have its gate, so its queries need not be
+stored with it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Merged:
     """Several queries, the members, as one.
 
     ``start`` is where the automaton begins. ``wanted``: for each place, the members with partial matches
-    there. ``ends``: for each place and each way to end there, the members with these matches. If one
-    way occurs in two orders of preference, the members of both.
+    there. ``ends``: for each place and each way to end there, the members with these matches. If a way occurs
+    in two orders of preference, the members of both are united.
     """
 
     pattern: SequencePattern
@@ -75,14 +75,16 @@ def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
 
 
 def merge(patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], by: str) -> Merged:
-    """Return the merged automaton of queries under common names; ``starts``: of each. ``by``: the matcher."""
+    """Return the merged automaton of queries under common names; ``starts``: the start of each one's
+    automaton; ``by``: the matcher.
+    """
     return _merged(patterns, starts, by)[0]
 
 
 def tables(
     patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], intern: Callable[[Term], int]
 ) -> Tables:
-    """Return the same as tables. Raises ``BeyondTables``."""
+    """Return the merged automaton of queries as tables for ``nfa``. Raises ``BeyondTables``."""
     merged, merger = _merged(patterns, starts, "nfa")
     if merger.is_ordered and any(map(_is_twofold, merger.ways.values())):
         raise BeyondTables("what a variable belongs to does not depend on the side of a |", "several queries")
@@ -123,9 +125,9 @@ def _merged(
 class _Merger:
     """Merges places of members: a merged place stands for one place of each of some members.
 
-    With ``;``, a partial match can wait at one gate for elements that no member may skip, although each
-    member waits for another element: it then has bits for the ones that it has taken or, with SKIP, for
-    its members.
+    With ``;``, the members that share a gate may wait for different elements, none of which may be skipped. A
+    partial match at such a gate has bits for the elements that it has taken or, with SKIP, for its
+    members.
     """
 
     def __init__(self, is_ordered: bool, is_told: bool) -> None:
@@ -137,7 +139,7 @@ class _Merger:
         self.known: dict[frozenset[tuple[int, ProgramState]], ProgramState] = {}
 
     def place(self, own: Mapping[int, ProgramState]) -> ProgramState:
-        """Return the place that stands for these places of the members."""
+        """Return the merged place that stands for one place of each of these members."""
         key = frozenset(own.items())
         known = self.known.get(key)
         if known is not None:
@@ -178,7 +180,9 @@ class _Merger:
         return replace(next(iter(found.values())), target=target)
 
     def _in_parts(self, own: dict[int, Gate]) -> Iterator[dict[int, Gate]]:
-        """Split gates that are one into as few parts as needed: each part has a bit for each of its ways."""
+        """Split gates that are to be merged into as few parts as needed: a part has at most as many ways as
+        there are bits.
+        """
         some: dict[int, Gate] = {}
         steps = set[object]()
         for member, gate in own.items():
@@ -190,18 +194,18 @@ class _Merger:
         yield some
 
     def _may_part(self, gate: Gate) -> bool:
-        """Return whether a partial match with bits for what it has taken can wait there for other members,
-        too.
+        """Return whether a partial match at a gate can wait for other members, too, with bits for the
+        elements that it has taken.
         """
         if gate.strategy is not Strategy.NEXT or not self._is_told or len(gate.ways) != 1:
             return False
         return all(rival.unit.id == gate.ways[0].unit.id for rival in gate.rivals)
 
     def _what(self, gate: Gate) -> object:
-        """Return a key, equal for gates to be merged.
+        """Return a key that is equal for gates that are to be merged.
 
-        A gate of ``;`` must not skip what other members wait for. So it equals no other, unless bits
-        distinguish the members.
+        A gate of ``;`` is merged only with gates that have the same ways, unless bits distinguish the
+        members. Otherwise one member's element would bar the others.
         """
         parts = self._may_part(gate)
         rivals = () if parts else gate.rivals
@@ -215,10 +219,10 @@ def _step(way: GateEdge) -> object:
 
 
 def _candidates(ways: Sequence[tuple[_Ways, int]], own: Sequence[Sequence[ProgramState]]) -> Ints:
-    """Return, for each member, its own number of each candidate of all; -1: none.
+    """Return, for each member, its own number of each candidate of the merged gates; -1 if it has none.
 
     A way is one candidate, since there is no ``&``; after the ways come rivals that are not ways. ``ways``:
-    for each gate of all, the ways, and the number of candidates. ``own``: members' places.
+    for each merged gate, its ways and its number of candidates. ``own``: the members' places.
     """
     begins = [_begins(places) for places in own]
     found = np.full((len(own), sum(size for _, size in ways)), -1, dtype=np.int64)
@@ -247,7 +251,7 @@ def _begins(places: Sequence[ProgramState]) -> dict[Gate, int]:
 
 
 def _is_twofold(of_gate: Sequence[Mapping[int, tuple[Gate, int]]]) -> bool:
-    """Return whether an event leads a run of some member two ways."""
+    """Return whether an event may lead a run of some member along two ways."""
     members = [member for of in of_gate for member in of]
     return len(set(members)) < len(members)
 
@@ -273,7 +277,7 @@ def _accepts(
     accepts: Sequence[tuple[tuple[Action, ...], Mapping[int, ProgramState]]],
     own: Sequence[Sequence[ProgramState]],
 ) -> Ints:
-    """Return the same for the ways to end."""
+    """Return, for each member, its own number of each way to end; -1 if it has none."""
     numbers: list[dict[tuple[ProgramState, tuple[Action, ...]], int]] = []
     for places in own:
         of_member: dict[tuple[ProgramState, tuple[Action, ...]], int] = {}

@@ -68,7 +68,7 @@ class Same:
         yield from (f"    {line}" for line in self.table())
 
     def table(self) -> list[str]:
-        """Return the constants, a query a line."""
+        """Return the constants as lines of text, one per query."""
         head = ("", *(f"?{name}" for name in self.parameters))
         rows = [head, *((name, *row) for name, row in zip(self.queries, self.rows, strict=True))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -239,7 +239,7 @@ def _same(queries: Mapping[str, Query]) -> Same:
 
 
 def _prefixes(units: Mapping[_Unit, Query], reasons: dict[_Unit, str]) -> list[Prefix]:
-    """Return the queries that share partial matches; ``reasons`` gets why others do not."""
+    """Return the queries that share partial matches; ``reasons`` gets the reasons why others do not."""
     numbers: dict[frozenset[str], tuple[OutlineNumbers, OutlineNumbers]] = {}
     alike: dict[tuple[frozenset[str], str, object], list[_Member]] = {}
     for unit, query in units.items():
@@ -344,8 +344,8 @@ def _names(commons: Sequence[Canonical]) -> list[dict[str, list[str]]]:
 
 
 def _renamed(unit: Node, names: Sequence[Mapping[str, list[str]]], members: Iterable[int]) -> Atom:
-    """Return an element under the queries' names for it."""
-    assert isinstance(unit, Atom)  # shared elements are nothing else
+    """Return an element under the names that the queries give it."""
+    assert isinstance(unit, Atom)  # shared elements are of no other kind
     own = dict.fromkeys(name for member in sorted(members) for name in names[member][unit.gpm])
     return replace(unit, gpm="/".join(own))
 

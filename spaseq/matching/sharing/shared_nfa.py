@@ -24,14 +24,14 @@ class SharedNfa(NfaMatcher):
     """The kernel of a group: its matches go to the members."""
 
     def gathers(self, is_relevant: Callable[[Path, Path, Key], bool]) -> None:
-        """Begin to gather, for a group that decides by ``is_relevant`` what tables cannot."""
+        """Begin to gather runs for a group; ``is_relevant`` decides what the tables cannot."""
         self._asks = is_relevant
         self._runs: list[FoundRuns] = []
         self._is_plain = False  # no match is made here
 
     @property
     def taking(self) -> Taking:
-        """Takes single events."""
+        """The object that takes single events."""
         return self._columns.taking
 
     @property
@@ -44,7 +44,7 @@ class SharedNfa(NfaMatcher):
         return self._found_by(self.process(batch, start, solutions))
 
     def found_in_one(self, event: Single, start: int) -> FoundRuns | None:
-        """Do the same for a single event. Raises as ``take_single`` does."""
+        """Do what ``found_in`` does for a single event. Raises as ``take_single`` does."""
         self._runs = []
         looking = self.take_single(event, start)
         return None if looking is None else self._found_by(looking)
@@ -61,7 +61,7 @@ class SharedNfa(NfaMatcher):
         return FoundRuns(*map(np.concatenate, zip(*found, strict=True))) if found else None
 
     def reach(self, limit: int) -> None:
-        """Set how long runs live on the window's axis from their first event on."""
+        """Set the reach of runs from their first event on, on the window's axis."""
         self._tables[v.LIMIT] = limit
 
     def restrict(self, of_gates: Sequence[frozenset[int]], members: frozenset[int]) -> None:

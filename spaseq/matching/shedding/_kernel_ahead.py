@@ -1,7 +1,7 @@
 """Expected matches and work of partial matches in the rest of their windows, from the last gate to the first.
 
-The input are *rates*: how often per event a partial match of each class becomes matches, and takes each
-*step* to each following class. A table describes the steps.
+The input is *rates*: how often per event a partial match of each class becomes a match, and how often it
+takes each *step* to each following class. A table describes the steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ behind, behind_end = reads_row(S_BEHIND, S_SIZE), reads_row(S_BEHIND_END, S_SIZE
 
 #: The expected quantities: matches, and units of work.
 WHATS: Final = 2
-#: Utilities within this share of the price are kept in part.
+#: Partial matches with a utility within this share of the price are kept in part.
 MARGIN: Final = 0.1
 #: The iteration stops when values change by less than this share.
 _SAME: Final = 0.01
@@ -39,7 +39,7 @@ _NOTHING: Final = 1e-8
 
 
 class StepRates(NamedTuple):
-    """The rates of a query's steps, and room: arrays, or in compiled code their addresses.
+    """The rates of a query's steps, and scratch space: arrays, or in compiled code their addresses.
 
     ``table``: the steps; ``gates``: the first classes of gates. ``matched``: by class, how often a partial
     match becomes a match; ``rates``: how often it takes a step, by step, code and target. ``brings``: room
@@ -117,7 +117,7 @@ def _rest(rate: Floats, at: int, dying: float, events: float, to: Floats) -> Non
 
 @part
 def _rate(steps: StepRates, count: int, g: int, load: Floats, price: float) -> tuple[int, int]:
-    """Write the quantities in one event, for the classes of a gate; return their range.
+    """Compute the quantities in one event for the classes of a gate; return the range of these classes.
 
     ``count``: the number of steps.
     """
@@ -134,7 +134,7 @@ def _rate(steps: StepRates, count: int, g: int, load: Floats, price: float) -> t
                     rate[i * width + c] = matched[i]
                     rate[i * width + AGES + c] = matched[i] + load[i]
         if behind(t, s) == behind_end(t, s):
-            continue  # a match, which is counted
+            continue  # a step that only completes a match: ``matched`` counts it
         _brought(t, s, steps.gates, steps.ahead, price, steps.brings)
         _add(t, s, steps.rates, steps.brings, width, rate)
     return first, first + size
@@ -147,7 +147,7 @@ def follow(
     """Compute the expected matches and units of work of a partial match of each class (see ``_rest``).
 
     The last of ``count`` gates comes first. Partial matches not worth the ``price`` are shed as soon as they
-    are made. StepRates that lead back need several rounds.
+    are made. Steps that lead back need several rounds.
     """
     steps: StepRates = pointer(steps_)
     load, dying, ahead = pointer(load_), pointer(dying_), steps.ahead
@@ -177,7 +177,8 @@ def follow(
 def at_once(steps_: StepRates, load_: Floats, value_: Floats, found_: Floats) -> None:
     """Compute, for one event and a partial match of each class, the expected matches of what becomes of it.
 
-    By age; followed by the immediate units of work. ``value``: the expected matches of a partial match.
+    ``found`` gets for each class the expected matches by age, then the immediate units of work. ``value``:
+    the expected matches of a partial match.
     """
     steps: StepRates = pointer(steps_)
     t, brings, matched = steps.table, steps.brings, steps.matched

@@ -1,8 +1,8 @@
 """Pass over partial matches in a burst: events are not shown to the ones that promise least.
 
-Only at gates of ``:``, where a run that is not shown an event is as if the event had not come: a run that
-continues without it is a run of its own. No event excludes such runs from others, so a run excluded from all
-events is one that is passed over.
+This is possible only at gates of ``:``. A run that takes an event there also continues without the event, as
+a run of its own. So for a run that is not shown an event, it is as if the event had not come. At these gates,
+no event bars a run from later events. So a run that is barred from all events is one that is passed over.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from spaseq.matching.nfa.compiled._kernel_places import bucket_of_row
 from spaseq.matching.nfa.records import buckets, candidates, gates, header, waits
 from spaseq.matching.shedding._kernel_known import Instant, Learned, cell_of, class_of, known_at
 
-#: Excluded from the events of all streams, until long after the last of them.
+#: In the field ``barred`` of a wait: it is barred from the events of all streams. Its ``bar_time`` is after
+#: all events.
 PASSED_OVER: Final = -1
 
 
 class Listing(NamedTuple):
     """Waits that the events of a batch would be shown to, once each: arrays, or their addresses.
 
-    ``times``: how often each would be shown a row; ``cells``: the cell of each, -1 if unknown. ``loads``: how
-    often those of each cell and, at the end, those without a cell. ``room``: the most waits.
+    ``times``: how often each wait would be shown a row; ``cells``: the cell of each wait, -1 if unknown.
+    ``loads``: the sum of ``times`` for each cell and, at the end, for waits without a cell. ``room``: the
+    most waits.
     """
 
     waits: Ints
@@ -40,7 +42,7 @@ class Listing(NamedTuple):
 
 @part
 def is_free(t: Ints, gate: int) -> bool:
-    """Return whether a run at a gate loses only an event that it is not shown."""
+    """Return whether a run at a gate that is not shown an event loses nothing but this event."""
     if gates.operator(t, gate) != gates.ANY or gates.gathers(t, gate) != 0 or gates.parted(t, gate) != 0:
         return False
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -62,9 +64,9 @@ def _list(
     count: int,
 ) -> int:  # fmt: skip
     """List the partial matches of a partition that wait at a gate for a share of an event's rows; return how
-    many are listed, of which there were ``count``.
+    many are listed in all. ``count`` were listed before.
 
-    A listed wait has its place in the list.
+    A listed wait records its number in the list.
     """
     t, m, b = machine.t, machine.m, machine.b
     for c in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -98,11 +100,11 @@ def _list(
 def to_show(
     machine_: RunMachine, learned_: Learned, instant: Instant, batch_: Ints, listing_: Listing
 ) -> tuple[int, int]:
-    """List the partial matches that the events of a batch would be shown to, once each, and may be passed
-    over.
+    """List, once each, the partial matches that the events of a batch would be shown to and that may be
+    passed over.
 
     They are passed over until ``show`` or ``show_all``. Returns their number, at most the room of the list,
-    and how often one would be shown a row.
+    and how often a row would be shown to one of them.
     """
     machine: RunMachine = with_batch(pointer(machine_), pointer(batch_))
     learned: Learned = pointer(learned_)
@@ -136,7 +138,8 @@ def pass_over(
     """Show events to the listed ones that promise more than ``least``, and to a ``share`` of the ones that
     promise as much; return how many are passed over.
 
-    These are moved to the beginning of the list. ``passed``: how often one was not shown a row, by cell.
+    Those passed over are moved to the beginning of the list. ``passed``: how often a partial match was not
+    shown a row, by cell.
     """
     m, promise, passed = pointer(ints), pointer(promise_), pointer(passed_)
     listing: Listing = pointer(listing_)
@@ -160,7 +163,9 @@ def pass_over(
 
 @kernel
 def show(ints: Ints, listed_: Ints, count: int) -> None:
-    """Show events again to the first ``count`` of the list. None may have been moved since."""
+    """Show events again to the first ``count`` waits of the list. No wait may have been moved since it was
+    listed.
+    """
     m, listed = pointer(ints), pointer(listed_)
     for i in range(count):
         _admit(m, listed[i])
@@ -168,7 +173,7 @@ def show(ints: Ints, listed_: Ints, count: int) -> None:
 
 @kernel
 def show_all(tables: Ints, ints: Ints) -> None:
-    """Show events again to all that were passed over, wherever they are now."""
+    """Show events again to all waits that were passed over, wherever they are now."""
     t, m = pointer(tables), pointer(ints)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):
         if waits.gate(m, w) != 0 and waits.bucket(m, w) != waits.IS_PARKED and is_free(t, waits.gate(m, w)):

@@ -65,11 +65,12 @@ W_VALUE_END: Final = 9
 W_VALUES: Final = 10
 W_SIZE: Final = 11
 
-#: The levels of a feature: no number, and 24 quantiles, separated by edges.
+#: The levels of a feature: one for values that are not numbers, and 24 quantiles, separated by edges.
 LEVELS: Final = 25
 EDGES: Final = LEVELS - 2
 
-#: The number of values of each feature kept to learn its edges, after a count of all values.
+#: The number of latest values in a ring, from which a feature's edges are learned. Before them is the count
+#: of all values.
 RING: Final = 512
 
 # Counts of a class: matches of its partial matches, events that these lived through, and how many of them
@@ -104,7 +105,7 @@ class Learned(NamedTuple):
 class Instant(NamedTuple):
     """When a pass is made: the place on the window's axis, the time, and the position of the next event.
 
-    ``age``: in tumbling windows, where all have the same age, that age. ``events``: how many have come since
+    ``age``: in tumbling windows, the age that all runs have. ``events``: how many events have come since
     partial matches were last processed.
     """
 
@@ -117,7 +118,7 @@ class Instant(NamedTuple):
 
 @inlined
 def age(t: Ints, axis: int, first: int, now: int) -> int:
-    """Return the age of a run; ``now``: in tumbling windows, where all have the same age."""
+    """Return the age of a run; ``now``: in tumbling windows, the age that all runs have."""
     if t[LIMIT] <= 0:
         return now
     if axis > reach_after(first, t[LIMIT]):
@@ -220,8 +221,8 @@ def lot(m: Ints, gate: int, node: int, draw: int) -> float:
     return float(mix(code, 7) >> 11 & 0xFFFFFFFF) / 4294967296.0
 
 
-# Columns of a row of ``graves``: a chain, a gate, and of the gate's key the number of its columns in the
-# chain's entries, and which.
+# Columns of a row of ``graves``: a chain, a gate, the number of columns of the gate's key, and which columns
+# of the chain's entries have this key.
 G_CHAIN: Final = 0
 G_GATE: Final = 1
 G_KEYS: Final = 2
@@ -232,8 +233,8 @@ G_SIZE: Final = G_FIRST + MOST_KEYS
 
 @part
 def _binds_nothing_more(t: Ints, m: Ints, w: int, forbidden: int, taken: Ints) -> bool:
-    """Return whether all join variables of a forbidden element are bound in a run: no future event can change
-    that.
+    """Return whether a run has bound all variables by which a forbidden element joins, so that no future
+    event binds more.
     """
     for check in range(t[forbidden], t[forbidden + 1], checks.SIZE):
         unit = checks.unit(t, check)
@@ -261,7 +262,7 @@ def is_dead(machine: RunMachine, w: int, time: int, taken: Ints) -> bool:
             or not _binds_nothing_more(t, m, w, forbidden, taken)
         ):
             continue
-        # As if the gap ended now: events of the same time need not precede future events.
+        # Look back as if the gap ended now: events of the current time need not precede future events.
         gaps.set_before_time(m, gap, time)
         verdict, _, _ = look_back(machine, w, gap, 0, False)
         if verdict == TRUE:
@@ -314,10 +315,11 @@ def bury(
     machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, graves_: Ints, begin: int,
     since: int, most: int,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Remove the partial matches ended by forbidden rows with ``begin`` or later entries, before now.
+    """Remove the partial matches that forbidden rows have ended: the rows of entries from ``begin`` on that
+    are before now.
 
     Returns the first entry that is not before now, the number of partial matches tested (at most ``most``),
-    and the load removed. ``since``: the time when this was last done.
+    and the load removed. ``since``: the time of the last call.
     """
     machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)

@@ -70,10 +70,11 @@ def observe(
     machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, begin: int, most: int,
     counted: bool, tells_the_dead: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Process ``most`` partial matches from the ``begin``-th place on: code new ones, count all by cell.
+    """Process ``most`` partial matches from the ``begin``-th place on: code the new ones, and count all by
+    cell.
 
     The counts go to ``alive``. Returns the place where it stopped, and the number of partial matches. Dead
-    ones are removed. ``counted``: the partial match that advanced to a new one is credited.
+    partial matches are removed. ``counted``: the step that led to a new partial match is counted.
     """
     machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
@@ -89,7 +90,7 @@ def observe(
             if at < 0:
                 at = learn(machine, learned, w, node, counted)
             number = class_of(machine, learned, w, at)
-            # In a batch, events after ``position`` may have made some.
+            # In a batch, an event after ``position`` may have made it.
             lived = max(0, min(instant.events, instant.position - nodes.position(m, node)))
             if not tells_the_dead or not is_dead(machine, w, instant.time, learned.taken):
                 counts[number * COUNTS + LIVED] += lived
@@ -107,13 +108,14 @@ def observe(
 def welcome(
     machine_: RunMachine, learned_: Learned, instant: Instant, alive_: Ints, begin: int
 ) -> tuple[int, int, float]:
-    """Code new partial matches, from ``begin`` on; return their number, how many are of one event, and their
-    load.
+    """Code new partial matches, from ``begin`` on; return their number, how many of them have one event, and
+    their load.
     """
     machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     t, m, alive = machine.t, machine.m, pointer(alive_)
-    # New ones go after these: free places are reused only after a sweep.
+    # New partial matches must go behind all others, so the list of free places is emptied. Free places are
+    # reused only after a sweep.
     while header.free_wait(m) != 0:
         header.set_free_wait(m, waits.link(m, header.free_wait(m)))
         header.set_live_waits(m, header.live_waits(m) + 1)
@@ -174,7 +176,8 @@ def credit(ints: Ints, learned_: Learned, weights_: Floats) -> None:
 def mark(
     machine_: RunMachine, learned_: Learned, instant: Instant, kept_: Floats, shed_: Ints, draw: int
 ) -> None:
-    """Remove partial matches, of each cell all but the share ``kept``; count them by cell in ``shed``.
+    """Remove all partial matches of each cell but the share ``kept``; count the removed ones by cell in
+    ``shed``.
 
     Their places stay, marked as empty: the arena must be swept.
     """
@@ -209,7 +212,7 @@ def follow(old_: Ints, new_: Ints, known_: Ints, moved_: Ints) -> None:
 
 @part
 def _length(m: Ints, bucket: int) -> int:
-    """Return how many waits of a bucket are shown events; of a heap, one."""
+    """Return how many waits of a bucket are shown events; a heap counts as one wait."""
     if bucket == 0:
         return 0
     count, w = int(buckets.root(m, bucket) != 0), buckets.head(m, bucket)
@@ -305,7 +308,7 @@ def _first(m: Ints, node: int) -> int:
 
 @kernel
 def listed(machine_: RunMachine, learned_: Learned, instant: Instant, rows_: Ints) -> int:
-    """List all partial matches, which were just observed; return how many."""
+    """List all partial matches; return how many. They must have been observed right before."""
     machine: RunMachine = pointer(machine_)
     learned: Learned = pointer(learned_)
     t, m, rows = machine.t, machine.m, pointer(rows_)

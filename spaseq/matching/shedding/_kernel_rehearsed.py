@@ -42,7 +42,7 @@ from spaseq.matching.shedding._kernel_known import (
     keep,
 )
 
-#: The number of ghosts kept of a place, the latest; and on how many of a place each event is tried.
+#: The number of latest ghosts that are kept for a place; and on how many of them an event is tried.
 GHOSTS: Final = 32
 TIMES: Final = 2
 #: Before the ghosts of a place: how many were made, and how often one was taken.
@@ -54,9 +54,9 @@ FIRST: Final = 2
 class Ghosts(NamedTuple):
     """The ghosts of places, and what was learned from them: arrays, or in compiled code their addresses.
 
-    ``slots``: the number of a ghost's values. ``unread``: the values of ghosts' features; ``values``: the
-    compared values of events. By way and code, ``tried`` counts the events tried, and ``went`` how often a
-    ghost of a code would have advanced to each code.
+    ``slots``: the number of a ghost's values. ``unread``: the latest values of ghosts' features; ``values``:
+    the compared values of events. By way and code, ``tried`` counts the events tried, and ``went`` how often
+    a ghost of a code would have advanced to each code.
     """
 
     ghosts: Ints
@@ -69,8 +69,8 @@ class Ghosts(NamedTuple):
 
 @part
 def _taken(m: Ints, ghosts: Ints, source: int, slots: int) -> bool:
-    """Make the trial's bindings those of a ghost of a place, or of an empty run; return whether there is
-    one.
+    """Give the trial wait the bindings of a ghost of a place, or of an empty run. Return whether there is a
+    ghost.
     """
     trial = header.trial(m) + SLOTS
     if source < 0:
@@ -89,7 +89,7 @@ def _taken(m: Ints, ghosts: Ints, source: int, slots: int) -> bool:
 
 @part
 def _try(machine: RunMachine, learned: Learned, own: Ghosts, unit: int, row: int, way: int) -> bool:
-    """Try a row on a ghost, or on an empty run at the beginning; return whether there was one."""
+    """Try a row on a ghost, or on an empty run at the beginning; return whether there was a ghost."""
     t, m, ways, ghosts = machine.t, machine.m, learned.ways, own.ghosts
     source, target, run = ways[way + W_FROM], ways[way + W_TO], header.trial(m)
     if not _taken(m, ghosts, source, own.slots):
@@ -120,7 +120,7 @@ def _try(machine: RunMachine, learned: Learned, own: Ghosts, unit: int, row: int
 def _at_gate(
     machine: RunMachine, learned: Learned, own: Ghosts, gate: int, g: int, row: int, most: int
 ) -> int:
-    """Try a row of a GPM at a gate, on at most this many ghosts; return on how many."""
+    """Try a row of a GPM at a gate, on at most ``most`` ghosts; return on how many it was tried."""
     t, m, f, ways = machine.t, machine.m, machine.f, learned.ways
     count = 0
     for candidate in range(gates.candidates(t, gate), gates.candidates_end(t, gate), candidates.SIZE):
@@ -138,7 +138,7 @@ def _at_gate(
 
 @kernel
 def rehearse(machine_: RunMachine, learned_: Learned, ghosts_: Ghosts, batch_: Ints, most: int) -> int:
-    """Try each event of a batch on some ghosts, ``most`` in all; return on how many."""
+    """Try each event of a batch on some ghosts, at most ``most`` in all; return the number of trials."""
     machine: RunMachine = with_batch(pointer(machine_), pointer(batch_))
     learned: Learned = pointer(learned_)
     own: Ghosts = pointer(ghosts_)

@@ -27,10 +27,12 @@ from spaseq.matching.lazy.records import (
 )
 from spaseq.matching.nfa.compiled._kernel_memory import mix
 
-#: The number of values of each feature kept to learn its edges, after a count of all values.
+#: The number of latest values of a feature that are kept to learn its edges. Before them is the count of all
+#: values.
 SAMPLE: Final = 256
 
-# Of a buffer: whether rows may be removed, the first of its classes, and the range of its features.
+# Columns of a buffer: whether its rows may be removed, the first of its classes, and the range of its
+# features.
 B_GOES: Final = 0
 B_CLASS: Final = 1
 B_FEATURES: Final = 2
@@ -41,8 +43,8 @@ first_class = reads_row(B_CLASS, B_SIZE)
 features = reads_row(B_FEATURES, B_SIZE)
 features_end = reads_row(B_FEATURES_END, B_SIZE)
 
-# Of a feature: the place of its value in a row, where its edges begin, their number, and the number of
-# levels: no number, and one more than the most edges.
+# Columns of a feature: the place of its value in a row, where its edges begin, their number, and the number
+# of levels. There is one level for values that are not numbers, and one more than the most edges.
 F_VALUE: Final = 0
 F_EDGES: Final = 1
 F_COUNT: Final = 2
@@ -51,7 +53,8 @@ F_SIZE: Final = 4
 f_value, f_edges = reads_row(F_VALUE, F_SIZE), reads_row(F_EDGES, F_SIZE)
 f_count, f_levels = reads_row(F_COUNT, F_SIZE), reads_row(F_LEVELS, F_SIZE)
 
-# Of a list of waiting partial matches: its plan's items, the number of rows of each, and where these are.
+# Columns of a list of waiting partial matches: its plan's items, the number of rows of each partial match,
+# and where these rows are.
 L_ITEMS: Final = 0
 L_ROWS: Final = 1
 L_PAIRS: Final = 2
@@ -86,9 +89,10 @@ class Buffers(NamedTuple):
 class RowClasses(NamedTuple):
     """The classes of rows: arrays, or in compiled code their addresses.
 
-    ``buffers`` and ``features``: their rows; ``edges`` and ``samples`` of features; ``sites``: the GPM of
+    ``buffers`` and ``features``: their records; ``edges`` and ``samples`` of features; ``sites``: the GPM of
     each item of all plans. By class: ``sampled``, the share of all rows that stays as a sample; how many rows
-    ``came``, how many of these were ``declined``, how many others were ``shed``; and the results ``won``.
+    ``came``, how many of these were ``declined``, how many older rows were ``shed``; and the credit for
+    results, ``won``.
     """
 
     buffers: Ints
@@ -104,8 +108,8 @@ class RowClasses(NamedTuple):
 
 
 class Renumbered(NamedTuple):
-    """New numbers of rows: by buffer, those from ``begins`` on have theirs in ``moved``, from ``offsets``
-    on; a row without one is removed.
+    """New numbers of rows. The rows of a buffer from ``begins`` on have their new numbers in ``moved``, from
+    ``offsets`` on: -1 for a removed row.
     """
 
     begins: Ints
@@ -114,7 +118,7 @@ class Renumbered(NamedTuple):
 
 
 class CreditedResults(NamedTuple):
-    """CreditedResults with their choices, and where buffers began when they were found."""
+    """Results with their choices, and where buffers began when the results were found."""
 
     begins: Ints
     found: Ints
@@ -152,7 +156,7 @@ def _sampled(x: Buffers, own: RowClasses, g: int, at: int) -> None:
 def _lot(position: int, g: int) -> int:
     """Return a pseudo-random number below ``SURE`` for an event in a buffer, always the same.
 
-    Its rows stay while that is below their probability of staying.
+    The event's rows stay as long as this number is below their probability of staying.
     """
     return int(mix(mix(mix(1, g), position), 7) >> 11 & (passing.SURE - 1))
 
@@ -208,8 +212,8 @@ def _close_up(x: Buffers, moves: Renumbered, g: int, gone: int) -> None:
 def _follow(x: Buffers, moves: Renumbered, waiting: Ints, number: int, every: bool) -> None:
     """Remove from a list the partial matches with removed rows; renumber the rows of all others.
 
-    If not ``every`` row may be removed, the partial matches with such rows are at the end: each has the event
-    that made it.
+    If not ``every`` row may be removed, the partial matches with rows that may are at the end of the list:
+    each partial match has the event that made it.
     """
     t, waits, spans, size = x.t, x.waits, x.spans, x.size
     room, count, begins = x.c[counter.WAIT_ROOM], x.lists[number], moves.begins
@@ -280,10 +284,10 @@ def let_go(
     buffers: Buffers, classes: RowClasses, moves_: Renumbered, seen_: Ints, waiting_: Ints, shares_: Floats,
     every: bool,
 ) -> int:  # fmt: skip
-    """Remove rows, of each class all but its share; return how many.
+    """Remove all rows of each class but its share; return how many are removed.
 
-    Of these, a share of all rows stays as a sample. Rows from ``seen`` on are new. ``every``: ``begins`` is
-    at the first row that may be removed.
+    A sample of the rows stays in any case. Rows from ``seen`` on are new. ``every``: old rows may be removed,
+    too.
     """
     x: Buffers = pointer(buffers)
     own: RowClasses = pointer(classes)
@@ -306,9 +310,10 @@ def let_go(
 def count(
     buffers: Buffers, classes: RowClasses, low_: Floats, high_: Floats, alive_: Floats, least_: Floats
 ) -> None:
-    """Count all rows by class, in ``alive``; and in ``least`` the rows that stay as a sample.
+    """Count all rows by class in ``alive``, and the rows that stay as a sample in ``least``. Set the rank of
+    each row.
 
-    Their ranks are between ``low`` and ``high``, those of their classes.
+    The ranks of a class are between its ``low`` and its ``high``.
     """
     x: Buffers = pointer(buffers)
     own: RowClasses = pointer(classes)
@@ -352,11 +357,12 @@ def credit(
     buffers: Buffers, classes: RowClasses, results: CreditedResults, step: int, weight: float,
     weights: Floats, missed: Floats,
 ) -> None:  # fmt: skip
-    """Count by class the rows of results, of every ``step``-th match; all except the last event's.
+    """Count, by class, the rows of every ``step``-th match among results, except the rows of its last event.
 
-    Each counts ``weight`` times ``step``, since the many matches of an event say little more than one, times
-    ``weights`` of its first item. ``missed``: how many matches are estimated to be missing, by their first
-    items: if one in three such matches still has all its rows, two for each.
+    A row counts ``step`` times ``weight`` times the match's ``weights`` (by its first item). ``weight`` is
+    small for many matches of one event, which say little more than one match. ``missed`` gets the estimated
+    number of missing matches, by first item. If one in three such matches still has all its rows, two are
+    missing for each one found.
     """
     x: Buffers = pointer(buffers)
     own: RowClasses = pointer(classes)

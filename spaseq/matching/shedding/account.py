@@ -17,15 +17,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class Account:
-    """Keeps ``shed`` of a query called ``name``; ``gates``: the steps that partial matches wait
-    for, by gate.
+    """Counts in ``shed`` what a query called ``name`` sheds; ``gates``: for each gate, the GPMs that partial
+    matches wait for.
     """
 
     def __init__(self, name: str, gates: Sequence[str], policy: Policy, *, is_chosen: bool) -> None:
         """``is_chosen``: a match may be left out in favour of another one."""
         self.shed = Shed()
         self._name, self._gates, self._policy = name, gates, policy
-        # How many matches were excluded by shed ones is unknown.
+        # It is unknown how many matches the shed ones would have excluded.
         self._estimates = policy is not Policy.RANDOM_INPUT and not is_chosen
         # Partial matches made; matches found; and matches expected of shed partial matches at the time of
         # shedding.
@@ -96,8 +96,8 @@ class Account:
         if not self._estimates:
             self.shed.recall = None
             return
-        # What is shed or passed over has the lowest utility: per partial match, it misses no more matches
-        # than the rest finds.
+        # Partial matches that are shed or passed over have the lowest utility: on average they miss no more
+        # matches than each of the others finds.
         shed, passed = self.shed.partial_matches, self.shed.passed_over
         kept = max(0.0, self._made - shed) / max(self._made + passed, 1.0) if self._found else 0.0
         self.shed.recall = max(recall_of(self._found, self._missed, self.shed), kept)
@@ -110,9 +110,10 @@ def given_up(shed: Shed, what: str = "partial matches") -> str:
 
 
 def recall_of(found: float, missed: float, shed: Shed) -> float:
-    """Return the share of all matches that was found, if as many were ``missed`` as expected.
+    """Return the share of all matches that was found; ``missed``: how many matches are expected to be
+    missing.
 
-    0 while a query that has ``shed`` something has found nothing.
+    It is 0 as long as a query has ``shed`` something and found nothing.
 
     >>> recall_of(30.0, 10.0, Shed(partial_matches=1)), recall_of(0.0, 0.0, Shed(partial_matches=1))
     (0.75, 0.0)

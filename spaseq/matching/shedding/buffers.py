@@ -43,7 +43,9 @@ _MOST_SAMPLED: Final = 1 / 4
 
 @dataclass(slots=True)
 class _WindowPart:
-    """The rows that came in a part of a window, which began at ``axis``: by class; and how many events."""
+    """A part of a window that began at ``axis``: the rows that came in it, by class, and the number of
+    events.
+    """
 
     axis: int
     came: Floats
@@ -51,7 +53,7 @@ class _WindowPart:
 
 
 class BufferModel:
-    """The counts of the classes of a query's rows. ``kept``: the share of each to keep."""
+    """The counts of the classes of a query's rows. ``kept``: the share of each class to keep."""
 
     def __init__(self, classes: BufferClasses, reach: int, policy: Policy) -> None:
         """``reach``: the reach of a window on its axis; 0 for tumbling ones, with their numbers as axis."""
@@ -68,22 +70,23 @@ class BufferModel:
         self.features = classes.features.copy()
         arrays = self.sampled, self.came, self.declined, self.shed, self.won
         read = classes.buffers.ravel(), self.features.ravel(), self.edges, self.samples, classes.sites
-        #: Its arrays, as kernels take them.
+        #: The arrays, in the form that kernels take.
         self.arrays = k.RowClasses(*read, *arrays)
         self._parts: deque[_WindowPart] = deque()
-        # Rows that stayed, and events of matches that they were in: halved within a window.
+        # By class, and halved within a window: the rows that stayed, and the credit for matches that they
+        # were in.
         self._stayed, self._matched = np.zeros((2, count))
         self._relative: Floats = np.ones(count)
         # Recent units of work, in total and for matches.
         self._units = self._for_matches = 0.0
 
     def work(self, units: float, matches: int) -> None:
-        """Count units of work and matches: each match was tested, and is returned."""
+        """Count units of work and matches. A match takes two units: it was tested, and it is returned."""
         self._units += units
         self._for_matches += 2.0 * matches
 
     def pass_to(self, axis: int, events: int) -> bool:
-        """Count events; ``axis`` is the current place. Return whether a part of the window is over."""
+        """Count events; ``axis`` is the current place. Return whether a new part of the window begins."""
         begins = not self._parts or self._is_over(axis)
         if begins:
             self._parts.append(_WindowPart(axis, np.zeros(len(self.came))))
@@ -126,7 +129,9 @@ class BufferModel:
         return np.bincount(self.classes.of, rows, minlength=len(self.classes.goes)).astype(np.float64)
 
     def _count(self, rows: Floats) -> Floats:
-        """Return rows by buffer, from rows by class; rows of many matches are more work."""
+        """Return rows by buffer, from rows by class, weighted by their work: rows of many matches are more
+        work.
+        """
         return self._by_buffer(rows * self._weights)
 
     @property
@@ -140,7 +145,7 @@ class BufferModel:
         return float(self._pairs(self._count(rows)))
 
     def _pairs(self, counts: Floats) -> Floats:
-        """Do the same for counts by buffer, with several columns."""
+        """Return what ``load`` does, for counts by buffer; if these have several columns, for each column."""
         came = self._by_buffer(self._window)
         events = max(1, sum(part.events for part in self._parts))
         total = np.zeros(counts.shape[1:])
@@ -176,7 +181,9 @@ class BufferModel:
         return changed
 
     def _leveled(self, counts: Floats) -> Floats:
-        """Spread counts evenly over the classes of a buffer, as it is unknown which is which."""
+        """Spread counts evenly over the classes of a buffer, as it is unknown which rows belong to which
+        class now.
+        """
         every = np.bincount(self.classes.of, counts, minlength=len(self.classes.goes))
         sizes = np.bincount(self.classes.of, minlength=len(self.classes.goes))
         return np.asarray((every / sizes)[self.classes.of])
@@ -220,7 +227,7 @@ class BufferModel:
         return low
 
     def rank(self, rows: Floats) -> None:
-        """Set the order in which rows are passed over, given the numbers of each class."""
+        """Set the order in which rows are passed over, given the number of rows of each class."""
         goes = self.classes.goes[self.classes.of]
         self.low, self.high = np.zeros((2, len(rows)))
         order, loads = self._falling(rows, rows, goes)
@@ -342,7 +349,7 @@ Codes = npt.NDArray[np.int8]
 
 #: About this many of the matches found at once are sampled.
 _SOME: Final = 64
-#: The matches of one event count at most like this many.
+#: All matches of one event together count at most like this many.
 _AT_ONCE: Final = 2
 
 
@@ -372,7 +379,7 @@ class BufferRows:
         return np.asarray(rings[:, ring.TAIL] - np.maximum(self._seen, rings[:, ring.HEAD]))
 
     def _buffers(self, numbers: Floats, codes: Codes) -> k.Buffers:
-        """Return the memory as kernels take it."""
+        """Return the memory in the form that kernels take."""
         m = self._memory
         return k.Buffers(
             self._tables, m.counters, m.frames, m.rings.ravel(), m.rows.ravel(), m.ordered, m.index,
@@ -380,7 +387,9 @@ class BufferRows:
         )  # fmt: skip
 
     def let_go(self, kept: Floats, numbers: Floats, codes: Codes, *, every: bool) -> int:
-        """Count new rows; shed new ones, or all, except the shares ``kept`` by class; return how many."""
+        """Count new rows. Shed new rows, or with ``every`` any rows, except the share ``kept`` of each class;
+        return how many.
+        """
         m = self._memory
         head, tail = m.rings[:, ring.HEAD], m.rings[:, ring.TAIL]
         np.maximum(self._seen, head, out=self._seen)
@@ -410,7 +419,7 @@ class BufferRows:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with new events: rows that leave the window meanwhile count in ``credit``."""
+        """Begin with new events: rows that leave the window from now on still count in ``credit``."""
         self._begins = self._memory.rings[:, ring.HEAD].copy()
 
     @property

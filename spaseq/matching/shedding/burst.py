@@ -1,7 +1,8 @@
 """The burst filter: in a burst, events are not shown to the partial matches that promise least for the work.
 
-Shedding keeps the average work of events, in advance. A burst, a few events in a row that take many times as
-much, is not foreseen; and shedding the partial matches they are shown to would lose later matches.
+Shedding limits the average work of events, in advance. A burst is a few events in a row that take many times
+as much work. It is not foreseen, and shedding the partial matches that its events are shown to would lose
+later matches.
 """
 
 from __future__ import annotations
@@ -24,19 +25,20 @@ Floats = npt.NDArray[np.float64]
 
 #: A bound holds on average over this many events.
 _EVENTS: Final = 64
-#: Passing over begins when this share of the bound, less the events' own time, is used, and is at its maximum
-#: at the next one. The share of the load that promises most is always shown: most matches come from it.
+#: Passing over begins when the share ``_FROM`` of the bound, less the events' own time, is used. It is at its
+#: maximum at the share ``_TO``. The share ``_SHOWN`` of the load, that which promises most, is always shown:
+#: most matches come from it.
 _FROM: Final = 0.85
 _TO: Final = 1.0
 _SHOWN: Final = 0.5
-#: If all partial matches have the same utility, so have those passed over: then less than the share is shown
-#: from here on, and nothing from the next one on.
+#: If all partial matches have the same utility, it does not matter which are passed over. Then less than
+#: ``_SHOWN`` is shown from the share ``_OVER`` of the bound on, and nothing from ``_END`` on.
 _OVER: Final = 1.1
 _END: Final = 1.25
 #: Work beyond this multiple of the bound is not done, whatever it promises.
 _MOST: Final = 1.6
-#: Below this share, the load of the next events is not determined; and nothing is passed over for an event
-#: that takes less than the next one.
+#: While less than the share ``_CALM`` of the bound is used, the load of the next events is not determined.
+#: Nothing is passed over for events that take less than ``_LITTLE`` of the time of one event.
 _CALM: Final = 0.5
 _LITTLE: Final = 0.25
 #: The initial room of the list.
@@ -54,15 +56,16 @@ class BurstFilter:
         self._costs = Costs()
         alive = runs.model.alive
         self._listing = self._room(_SOME, np.zeros(alive.size + 1, dtype=np.int64))
-        # Whether some may be passed over now, and how many, at the beginning of the list; -1 if unknown.
+        # Whether partial matches may be passed over now, and how many are, at the beginning of the list; -1
+        # if unknown.
         self._is_on, self._count = False, 0
-        # The promise of each cell; the loads of cells, the best first, as a running total; and for how many
-        # events these have been used.
+        # The promise of each cell; the cells, the best first, and the running total of their loads; and for
+        # how many events these have been used.
         self._promise: Floats = np.zeros_like(alive, dtype=np.float64)
         self._order: Ints = np.zeros(0, dtype=np.int64)
         self._total: Floats = np.zeros(0)
         self._used, self._promising = _EVENTS, Seldom()
-        # How often one was passed over, by cell.
+        # How often a partial match was passed over, by cell.
         self.passed: Ints = np.zeros_like(alive)
 
     @staticmethod
@@ -95,7 +98,7 @@ class BurstFilter:
         self._promising.worked(seconds)
 
     def worked(self, events: int, seconds: float, alone: float) -> None:
-        """Add the seconds that events took, without the work between them; ``alone``: see below."""
+        """Add the seconds that events took, without the work between them; ``alone``: see ``pass_over``."""
         self._costs.worked(seconds - events * alone)
 
     def pass_over(self, batch: Ints, unit: float, alone: float) -> tuple[int, int]:
@@ -106,7 +109,7 @@ class BurstFilter:
         itself, without partial matches. Returns how many were listed, and how many are passed over, which
         ``passed`` counts by cell.
         """
-        self.show(moved=True)  # an interrupted call did not
+        self.show(moved=True)  # an interrupted call did not do this
         room = _EVENTS * (self._bound - alone)
         taken = self._taken - _EVENTS * alone
         if room <= 0 or taken < _CALM * room or not unit:
@@ -132,8 +135,8 @@ class BurstFilter:
         return count, self._count
 
     def _list(self, batch: Ints) -> tuple[int, int]:
-        """List the partial matches that the events of a batch would be shown to; return how many, and how
-        often.
+        """List the partial matches that the events of a batch would be shown to; return how many there are,
+        and how often a row would be shown to one of them.
         """
         runs = self._runs
         if (live := int(runs.memory.ints[mem.LIVE_WAITS])) > self._listing.room:
@@ -141,13 +144,15 @@ class BurstFilter:
         return k.to_show(runs.machine, runs.learned, runs.instant(*runs.place), batch, self._listing)
 
     def _passed(self, least: float, share: float, count: int) -> int:
-        """Pass over the listed ones that do not promise more than ``least``; return how many."""
+        """Pass over the listed partial matches that promise less than ``least``. Of the partial matches that
+        promise as much, pass over all but a ``share``. Return how many are passed over.
+        """
         ints, promise = self._runs.memory.ints, self._promise
         return k.pass_over(ints, self._listing, count, promise, least, share, self.passed)
 
     def _within(self, most: float) -> tuple[float, float]:
-        """Return the promise up to which to pass over, so that at most ``most`` rows are shown; and the share
-        of those with exactly that promise to show.
+        """Return the promise up to which partial matches are passed over, so that at most ``most`` rows are
+        shown. Also return the share to show of those with exactly that promise.
         """
         loads = self._listing.loads[:-1]
         most = max(0.0, most - self._listing.loads[-1])
@@ -172,7 +177,9 @@ class BurstFilter:
         self._is_on, self._count = False, 0
 
     def _least(self, share: float) -> float:
-        """Return the least promise among the best ones with this share of the load."""
+        """Return the least promise among the most promising partial matches that make up this share of the
+        load.
+        """
         if not len(self._order):
             return -np.inf
         last = int(np.searchsorted(self._total, share * self._total[-1]))
@@ -204,7 +211,8 @@ class Costs:
     """Seconds to list a partial match, and to show it an event."""
 
     def __init__(self) -> None:
-        # Sums for the listing: its partial matches, its seconds; and for showing.
+        # Moving averages. For listing: the partial matches, and the seconds. For showing them events: the
+        # same.
         self._visits = self._visiting = 0.0
         self._shows = self._showing = 0.0
         # Since the last measurement: how many were listed, how many of them were shown an event, the seconds
@@ -238,7 +246,7 @@ class Costs:
         return self._visiting / self._visits if self._visits else 0.0
 
     def shows(self, seconds: float, listed: int) -> float:
-        """Return how many of the ``listed`` ones can be shown an event in these seconds."""
+        """Return how many of the ``listed`` partial matches can be shown an event in these seconds."""
         if not self._shows or not self._showing:
             return math.inf
         return max(0.0, seconds - self._visit * listed) / (self._showing / self._shows)

@@ -23,12 +23,12 @@ from spaseq.matching.shedding.rates import Ahead, Queries, Rates, Rehearsal, by_
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: If there is time for less than this share of all work, shedding is not due to bursts alone; from the next
-#: share on, it is.
+#: If there is time for less than the share ``_LITTLE`` of all work, shedding is not due to bursts alone; from
+#: the share ``_MOST`` on, it is.
 _LITTLE: Final = 0.2
 _MOST: Final = 0.4
 #: The price reduces work to this multiple of what there is time for. The rest is shed when events are to be
-#: shown, by what is known then. If the price alone kept work within its bound, fewer matches were found.
+#: shown, by what is known then. Fewer matches were found with a price that alone kept work within its bound.
 _LATER: Final = 2.0
 #: The number of bisection steps for the price.
 _STEPS: Final = 12
@@ -42,7 +42,9 @@ class Utilities(NamedTuple):
 
 
 class CostModel:
-    """The counts of each class, and the expectations. ``alive``: the number of partial matches."""
+    """The counts of each class, and the expectations. ``alive``: the number of partial matches of each
+    cell.
+    """
 
     def __init__(self, features: Features, limit: int, queries: Queries) -> None:
         """``limit``: the reach of a window on its axis; 0 for tumbling ones, with their numbers as axis.
@@ -77,7 +79,7 @@ class CostModel:
         self.expected, self.expected_by_show = nothing.ravel(), nothing.ravel()
         self._rates = Rates(features, queries)
         rehearsed = features.rehearsed
-        #: Rehearsals; None for queries in which more than the bindings matters.
+        #: Rehearsals; None for queries in which the effect of an event depends on more than the bindings.
         self.rehearsal = None if rehearsed is None else Rehearsal(features, rehearsed, self.quantiles)
 
     # --- counting ---------------------------------------------------------------------------------
@@ -90,15 +92,15 @@ class CostModel:
             counted *= keep
         if self.rehearsal is not None:
             self.rehearsal.decay(keep)
-        # The empty run lives through all of them.
+        # The empty run lives through all events.
         for gate in self.features.places[0].gates:
             self.counts[self.features.bases[gate] * k.COUNTS + k.LIVED] += events
 
     def outlive(self, events: int) -> None:
-        """Count the events that partial matches with windows that end among these lived through, since
-        ``alive`` was counted.
+        """Count the events that some partial matches lived through since ``alive`` was counted: those with a
+        window that ended during the last ``events``.
 
-        These are not seen again. Without these events, rates would be too high.
+        These partial matches are not seen again. Without their events, rates would be too high.
         """
         counts = self.counts.reshape(-1, k.COUNTS)
         counts[:, k.LIVED] += self.alive.reshape(-1, k.AGES) @ ended(events, self.window.age)
@@ -114,7 +116,7 @@ class CostModel:
         return changed
 
     def _level(self, place: int) -> None:
-        """Spread the counts of a place over its codes, in proportion to its latest values."""
+        """Spread the counts of a place over its codes, in proportion to the latest values of its feature."""
         codes = self.features.places[place]
         counts = self.counts.reshape(-1, k.COUNTS)
         shares = self.quantiles.shares(codes.feature, self.quantiles.values(codes.feature))
@@ -133,7 +135,7 @@ class CostModel:
     # --- expectations -----------------------------------------------------------------------------
 
     def load(self) -> Floats:
-        """Return, by class, how many times per event a partial match of it is shown an event."""
+        """Return, by class, how often a partial match is shown an event, per event that comes."""
         return self._each(self.shows)
 
     def _each(self, shows: Floats) -> Floats:
@@ -155,7 +157,9 @@ class CostModel:
         self._rates.at_once(nothing, self._ahead.value)
 
     def plan(self, most: float) -> None:
-        """Set the price of work, if an event would take more than ``most`` units; else 0."""
+        """Set the price of work; it is 0 if there is not too much work. ``most``: the units per event that
+        there is time for.
+        """
         self.is_planned = True
         load, dying = self.load(), self._dying()
         self._rate()
@@ -211,9 +215,9 @@ class CostModel:
 
         ``by_size``: the load is memory, not the work at the next events.
 
-        Best to keep is what brings most matches, minus the price of the work it will cause, relative to the
-        load *now*: later work can be shed later, and first events, from which many matches grow, are little
-        load.
+        The best partial matches to keep bring most matches, minus the price of the work that they will cause,
+        relative to their load *now*. Later work can be shed later, and first events, from which many matches
+        grow, are little load.
         """
         alive = self.alive.reshape(-1, k.AGES)
         load = np.ones(len(alive)) if by_size else self.load()
@@ -253,10 +257,10 @@ class CostModel:
 
 
 def ended(events: float, age: float) -> Floats:
-    """Return by age how many of the last ``events`` a partial match lived through if its window ended among
-    them.
+    """Return, for each age, how many of the last ``events`` a partial match lived through if its window ended
+    among them.
 
-    On average over an age, which has ``age`` events; 0 for windows that have not ended.
+    This is an average over an age, which has ``age`` events. It is 0 for ages in which no window has ended.
 
     >>> ended(4, 16.0)[-2:].tolist()  # in the last age, the window of a quarter ends, of each after two
     [0.0, 0.5]
@@ -267,8 +271,8 @@ def ended(events: float, age: float) -> Floats:
 
 #: The share of the expected work, caused by the partial matches of lowest utility, that is compared.
 _WORST: Final = 0.5
-#: Relative to the average value of as much work, the value below which these are clearly worse, and above
-#: which about equal.
+#: The value of this share of the work, relative to the average value of as much work: below ``_LESS`` it is
+#: clearly worse, above ``_SAME`` about equal.
 _LESS: Final = 0.55
 _SAME: Final = 0.75
 

@@ -40,7 +40,7 @@ class Codes:
 
 @dataclass(frozen=True, slots=True)
 class ClassStep:
-    """A step from a gate, of place ``source``, to place ``target``; ``at``: where its counts begin.
+    """A step from a gate of place ``source`` to place ``target``; ``at``: where its counts begin.
 
     ``accepts``: the numbers of the ways to end there.
     """
@@ -56,9 +56,9 @@ class ClassStep:
 class Rehearsed:
     """The rehearsals of a query (see ``rates.Rehearsal``).
 
-    The number of a ghost's values, of the integers of all places' ghosts, and of the counts of trials; for
-    each step where its counts begin; and the operator of its condition, if that compares the feature of its
-    place with a value of an event, else None.
+    ``slots``: the number of a ghost's values; ``ghosts``: the integers of all places' ghosts; ``trials``: the
+    number of counts of trials; ``begins``: where the counts of each step begin. ``signs``: for each step, the
+    operator of its condition if it compares the feature of its place with a value of an event, else None.
     """
 
     slots: int
@@ -70,7 +70,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features of a query's places, in the form of the passes.
+    """The features of a query's places, in the form that kernels take.
 
     ``tables``: the query's, followed by programs. ``rows``: features, and ``ways``: for each way its gate and
     the feature of the target place (see ``_kernel_known``). ``bases``: for each gate, its first class;
@@ -177,7 +177,8 @@ def _rehearsed(
 ) -> tuple[Ints, Rehearsed | None]:  # fmt: skip
     """Return the columns of each way from ``W_FROM`` on, and the rehearsals, if any.
 
-    ``codes``: of features. Programs are written, which begin at ``start``.
+    ``codes``: the programs of features. More programs are written to ``programs``, which begin at
+    ``start``.
     """
     analysis, none = compiled.analysis, (-1, -1, -1, -1, 0, 0, 0)
     if (
@@ -353,16 +354,16 @@ def _read(part: Code | None) -> Iterator[Code]:
         yield part
 
 
-assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # the form in which rows are written here
+assert (k.F_SIZE, k.W_SIZE) == (3, 11)  # the number of columns that are written here
 
 
 Code = tuple[Instruction, ...]
 
-#: Instructions that take one value, and two, and push one.
+#: Instructions that take one value or two, and push one.
 UNARY: Final = frozenset({"MINUS", "ABS", "FUNCTION"})
 BINARY: Final = frozenset({"ADD", "SUBTRACT", "MULTIPLY", "DIVIDE", "AVERAGE", "FUNCTION_2"})
 _FIRST: Final = frozenset({"PUSH", "CONSTANT", "AGGREGATE"})
-#: The operators with swapped operands.
+#: For each operator, the equivalent one for swapped operands.
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -509,10 +510,10 @@ _LASTING: Final = BINARY | {
 
 
 def tells_the_dead(analysis: Analysis) -> bool:
-    """Return whether a forbidden event ends a partial match for good, as decided by its current bindings.
+    """Return whether the current bindings of a partial match decide that a forbidden event ends it for good.
 
-    So a forbidden element must have only one reading, and no future event may change the result of its
-    conditions: none may test what is bound, or a Kleene in progress.
+    A forbidden element must have only one reading, and no future event may change the result of its
+    conditions. So no condition may test whether a variable is bound, or read a Kleene in progress.
     """
     absences = analysis.absences
     checked = [check.atom for absence in absences.all for check in absences.checks(absence)]
@@ -526,10 +527,11 @@ def tells_the_dead(analysis: Analysis) -> bool:
 
 
 def graves(compiled: NfaTables) -> Ints:
-    """Return where the partial matches are that forbidden events may end, in the form of ``_kernel_known``.
+    """Return where to find the partial matches that forbidden events may end, in the form of
+    ``_kernel_known``.
 
-    A row for each chain of forbidden rows and each gate at which partial matches wait meanwhile, if a row has
-    the gate's key: then partial matches are found by their key.
+    There is a row for each chain of forbidden rows and each gate at which partial matches wait while the gap
+    is open. The forbidden rows must have the gate's key, by which the partial matches are found.
     """
     if not tells_the_dead(compiled.analysis):
         return np.zeros(0, dtype=np.int64)
@@ -577,7 +579,7 @@ _SKEWED: Final = 0.4
 
 
 class Quantiles:
-    """Of each feature its ``rows`` (see ``Features``), ``edges``, and ``rings`` of its latest values."""
+    """The ``rows`` of features (see ``Features``), their ``edges``, and ``rings`` of their latest values."""
 
     def __init__(self, features: Features) -> None:
         self.rows: Ints = features.rows.copy()
@@ -594,8 +596,8 @@ class Quantiles:
     def learn(self, feature: int, brought: Floats | None) -> bool:
         """Learn the edges of a feature again, where due; return whether they have changed.
 
-        If a condition compares it with values of events, edges are quantiles of these. ``brought`` is a ring
-        of such values.
+        If a condition compares the feature with values of events, its edges are quantiles of these values.
+        ``brought`` is a ring of such values.
         """
         ring = self.rings[feature * (k.RING + 1) :] if brought is None else brought
         seen, few = ring[0], _FEW if brought is None else _FEW_EVENTS

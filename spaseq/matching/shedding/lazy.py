@@ -1,7 +1,7 @@
 """The lazy matcher under a bound: between events, buffered rows are shed.
 
-A match is found if all its rows are there, so that nothing is found that is not without a bound. What
-something looks for that must be absent stays. An event is looked at as the last of a match before it can go.
+A match is found if all its rows are there, so each match is also found without a bound. Rows that may show
+that an absence is violated stay. An event is tried as the last one of a match before it can be shed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from spaseq.patterns.spectra.solutions import Solutions
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: A look is due after this many times its own duration, and when one row in this many is new.
+#: A look is due after this many times the duration of the last look, if one row in this many is new.
 _SELDOM: Final = 16
 #: The cost of observing a row, for a clock that counts work: much less than testing a match with it.
 _LOOK: Final = 1 / 16
@@ -66,7 +66,7 @@ class SheddingLazy(LazyMatcher):
         self.tells: Callable[[], None] | None = None
         self._name = query.name
         self._overload = None if bound.latency is None else Overload(bound.latency)
-        # The baselines pass over nothing.
+        # The baseline policies pass over nothing.
         self._passes_over = self._overload is not None and bound.policy is Policy.SHARP
         if self._overload is not None and self._passes_over:
             self._overload.even = 1.0  # less is left free for bursts
@@ -96,7 +96,8 @@ class SheddingLazy(LazyMatcher):
     def _load_passes(self) -> None:
         """Load compiled code, which takes a while, before anything is measured.
 
-        The next look is due after many times its duration, and nothing is shed before.
+        Otherwise the first look would seem long. The next look is due after many times its duration, and
+        nothing is shed before that.
         """
         self._let_go(self._worth.kept, every=False)
         self._alive()
@@ -116,7 +117,7 @@ class SheddingLazy(LazyMatcher):
             at = end
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: the work between events is done after some of them."""
+        """See ``Quick.take_single``. The bound is checked after several events, not after each one."""
         begin = self._bound.clock()
         columns = self._take_alone(event, start)
         status, place = self._begin_one(columns), self._window.place(event.at.time, start)
@@ -155,7 +156,7 @@ class SheddingLazy(LazyMatcher):
     # --- during the kernel's work -----------------------------------------------------------------
 
     def _see_to(self, begin: float, place: int) -> None:
-        """Check the bound after some events: the last of these took since ``begin``."""
+        """Check the bound after some events. The time since ``begin`` is not counted yet."""
         clock, load = self._bound.clock, self._load
         events = self._pace.see()
         self._count(events)
@@ -175,7 +176,7 @@ class SheddingLazy(LazyMatcher):
                 self._allow(self._overload, events, spent, units)
 
     def _allow(self, overload: Overload, events: int, spent: float, units: float) -> None:
-        """Set the budget of the next events, by the seconds and units of the last ones."""
+        """Set the budget of the next events, from the seconds and units of the last ones."""
         assert self._bound.latency is not None
         beyond = np.maximum([spent - events * overload.least, units - events], 0.0)
         self._beyond = self._beyond * (1 - _FORGET) ** events + beyond
@@ -199,7 +200,8 @@ class SheddingLazy(LazyMatcher):
             self._bound.clock.add(units)
 
     def _come(self) -> Ints:
-        # Shed rows will come again: otherwise an order would be best only until less is shed.
+        # Shed rows count, too, since such rows will come again: otherwise an order would be best only until
+        # less is shed.
         return np.maximum(super()._come(), self._worth.by_buffer.astype(np.int64))
 
     def _found(self, unfinished: int | None) -> Iterator[Block]:
@@ -266,7 +268,7 @@ class SheddingLazy(LazyMatcher):
 
     @property
     def _is_large(self) -> bool:
-        """Return whether buffers take more than their share."""
+        """Return whether the buffers take more than their share of memory."""
         pool = self._bound.pool
         return pool is not None and self._memory.nbytes > self._room(pool)
 

@@ -44,7 +44,8 @@ Floats = npt.NDArray[np.float64]
 #: When memory runs out, this share of it is used after shedding.
 _FILLED: Final = 0.8
 _FULL: Final = 0.95
-#: A shared prefix is freed with its last partial match only: at most this many rounds of shedding.
+#: A shared prefix is freed only with its last partial match, so there are at most this many rounds of
+#: shedding.
 _ROUNDS: Final = 6
 #: Shedding does not shrink scratch space; partial matches get at least this share of the memory.
 _STATE: Final = 0.5
@@ -87,7 +88,7 @@ class SheddingNfa(NfaMatcher):
         super().__init__(
             query.pattern, dictionary, query.context, window, compiled, budget, floor=sizing.ENOUGH
         )
-        self._sizing.spare = 0  # counted by a bound of memory
+        self._sizing.spare = 0  # spare room would count towards a bound of memory
         self._turns = Turns(compiled, self._budget) if bound.pool is None else None
         self._bound, self._name = bound, query.name
         self._pace = LoadMeter(bound)
@@ -104,7 +105,7 @@ class SheddingNfa(NfaMatcher):
         # The counts of the current look; at which event it began, and how many events the last one took.
         self._began = self._between = 0
         self._counted: Ints = np.zeros_like(self._observed.model.alive)
-        # The part of the work that the overload detector knows.
+        # The part of ``_spent`` that the overload detector has measured.
         self._measured = 0.0
         # The share of events that ``random-input`` admits.
         self._admitted = 1.0
@@ -169,11 +170,11 @@ class SheddingNfa(NfaMatcher):
         return columns
 
     def _meet(self, columns: Ints, events: int, *, is_asked: bool) -> None:
-        """Choose the partial matches that some events are not shown to; now and then, determine the events'
-        load.
+        """Choose the partial matches that some events are not shown to. If ``is_asked``, also determine the
+        events' load.
 
-        The load is what an event would be shown if nothing were passed over. Otherwise the load would seem
-        smaller, the more there is too much of it.
+        The load is the number of partial matches that an event would be shown to if none were passed over.
+        Otherwise the load would seem smaller, the greater the overload is.
         """
         runs = self._observed
         self._memory.ints[mem.DECIDED] = 0
@@ -207,11 +208,11 @@ class SheddingNfa(NfaMatcher):
             at = end
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
-        """See ``Quick.expect``: not if single events are dropped at random."""
+        """See ``Quick.expect``. Return False if single events are dropped at random."""
         return self._bound.policy is not Policy.RANDOM_INPUT and super().expect(asked)
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: the work between events is done after some of them."""
+        """See ``Quick.take_single``. The bound is checked after several events, not after each one."""
         clock = self._bound.clock
         begin = clock()
         memory, self._is_alone = self._memory, True
@@ -227,7 +228,7 @@ class SheddingNfa(NfaMatcher):
     def _completed(
         self, start: int, columns: Ints, status: int, begin: float, memory: RunMemory
     ) -> Iterator[Block]:
-        """Yield the matches of a single event; ``memory``: as it was when the event came."""
+        """Yield the matches of a single event; ``memory``: the memory when the event came."""
         try:
             begin = yield from self._pace.timed(self._go_on(start, columns, status), begin)
         finally:
@@ -242,12 +243,14 @@ class SheddingNfa(NfaMatcher):
             self._see_to(since)
 
     def _show(self, memory: RunMemory) -> None:
-        """Show events to those passed over; ``memory``: as it was then."""
+        """Show events again to the partial matches that were passed over; ``memory``: the memory when they
+        were.
+        """
         if self._passing is not None:
             self._passing.show(moved=self._memory is not memory)
 
     def _see_to(self, begin: float) -> None:
-        """Check the bound after some events: the last of these took since ``begin``."""
+        """Check the bound after some events. The time since ``begin`` is not counted yet."""
         events = self._pace.see()
         made, self._made = self._made, 0
         runs = self._observed
@@ -268,7 +271,8 @@ class SheddingNfa(NfaMatcher):
             took = self._overload.measure(events, spent, load, units, begun, between)
             if self._passing is not None:
                 self._passing.took(events, took)
-        # If no more were observed than shown, a look would take longer the more must be shed.
+        # Partial matches that were passed over count, too: otherwise a look would take longer, the more must
+        # be shed.
         work = int(units) + self._left_out + 1
         self._measured, runs.units = self._spent, 0.0
         self._choosing, self._left_out = 0.0, 0
@@ -336,10 +340,11 @@ class SheddingNfa(NfaMatcher):
     # --- observing ---
 
     def _look(self, axis: int, time: int, most: int) -> None:
-        """Observe ``most`` partial matches; after all of them, learn, and shed if there is too much.
+        """Observe ``most`` partial matches. Once all have been observed, learn, and shed if there is too much
+        load.
 
-        No event pays for all: with each event, as many are observed as it had units of work. If there are
-        few, all are observed.
+        No single event is delayed by all of them: with each event, as many are observed as it had units of
+        work. If there are few, all are observed at once.
         """
         begin, runs = self._bound.clock(), self._observed
         m = self._memory.ints
@@ -370,7 +375,7 @@ class SheddingNfa(NfaMatcher):
         self._spent += self._bound.clock() - begin
 
     def _end_look(self, axis: int, time: int) -> None:
-        """End a look, after all partial matches: learn from it, and shed if there is too much."""
+        """End a look at all partial matches: learn from it, and shed if there is too much load."""
         runs, s, events = self._observed, self._observed.model, self._events
         self._between, self._events, runs.hand = events - self._began, 0, 0
         s.outlive(events)
@@ -388,7 +393,7 @@ class SheddingNfa(NfaMatcher):
         self._notice(events)
 
     def _welcome(self) -> int:
-        """Observe the partial matches that the last events made; return how many are of one event."""
+        """Observe the partial matches that the last events made; return how many of them have one event."""
         begin = self._bound.clock()
         begun = self._observed.welcome()
         self._spent += self._bound.clock() - begin
@@ -398,8 +403,8 @@ class SheddingNfa(NfaMatcher):
     def _paused(self) -> float:
         """Return the seconds that the next look is expected to delay events.
 
-        Including a plan, if there is one in each half of a window: in wide ones half as many matches were
-        found when looks came as often as possible.
+        This includes a plan, unless the last look was at least half a window ago. In wide windows, half as
+        many matches were found when looks came as often as possible.
         """
         window = self._observed.model.window
         if not window.is_timed or self._events >= _HALF * cells.AGES * window.age:
@@ -427,7 +432,7 @@ class SheddingNfa(NfaMatcher):
             self._account.begin(late(self.shed.latency))
 
     def _plan(self, events: int) -> None:
-        """Now and then, compute the price of work at which there is not too much of it.
+        """Now and then, compute the price at which there is not too much work.
 
         A plan takes several times as long as a look. With a plan for each look, looks would be so rare that
         most partial matches would come and go unobserved.
@@ -468,7 +473,8 @@ class SheddingNfa(NfaMatcher):
         self._account.shed = shed
 
     def _shed(self, share: float, axis: int, time: int, *, by_size: bool = False) -> int:
-        """Remove all but a share of the load from the arena, which must be swept then; return how many.
+        """Remove partial matches from the arena, so that a share of the load stays; return how many. The
+        arena must be swept then.
 
         ``by_size``: the load is memory, not the work at the next events.
         """
@@ -479,9 +485,9 @@ class SheddingNfa(NfaMatcher):
         return self._mark(s.kept(share, policy, by_size=by_size), axis, time)
 
     def _let_go(self, worth: Utilities, share: float, axis: int, time: int) -> int:
-        """Do the same by first events, each with all its descendants."""
+        """Do what ``_shed`` does, but remove first events, each with all its descendants."""
         m = self._memory.ints
-        # A look that is spread over events ends after some that it has not observed.
+        # A look that is spread over events may end with partial matches that it has not observed.
         rows = self._observed.listed(axis, time)
         if not len(rows):
             return 0
@@ -551,6 +557,6 @@ def due(pause: float, even: float, *, waits: bool) -> float:
     """Return after how many seconds of work the next look is due, if the last one delayed events by
     ``pause``.
 
-    ``even``: how equal all utilities are; ``waits``: the latest events leave no time for it.
+    ``even``: how equal all utilities are; ``waits``: the latest events leave no time for a look.
     """
     return (_LATE if waits else 1.0) * (1 + even) * _SELDOM * pause

@@ -33,8 +33,8 @@ _MOST_TRIALS: Final = 64.0
 #: The same for the search for partial matches ended by forbidden events.
 _BURIED: Final = 1 / 16
 _MOST_BURIED: Final = 1_024.0
-#: The distances between events with exactly determined load: irregular, so that of events that alternate, it
-#: is not always the same one.
+#: The distances between events with exactly determined load. They are irregular, so that if kinds of events
+#: alternate, it is not always the same kind.
 _SAMPLED: Final = (1, 8, 11, 10, 5, 12, 15, 14, 9, 16, 3, 2, 13, 4, 7, 6)
 
 
@@ -103,13 +103,15 @@ class ObservedRuns:
         return np.zeros(int(self.memory.ints[mem.MOST_NODES]) * cells.KNOWN_SIZE, dtype=np.int64)
 
     def instant(self, axis: int, time: int, events: int = 0) -> cells.Instant:
-        """Return a moment; ``events``: since partial matches were last observed."""
+        """Return the instant of a pass; ``events``: how many have come since partial matches were last
+        observed.
+        """
         return cells.Instant(axis, time, self.model.window.passed(self.given), self.position, events)
 
     # --- events ---
 
     def rehearse(self, columns: Ints, *, moved: bool) -> None:
-        """Try events on ghosts. ``moved``: they have moved the partial matches to another memory."""
+        """Try events on ghosts. ``moved``: the partial matches have been moved to another memory."""
         rehearsal = self.model.rehearsal
         if rehearsal is not None:
             if moved:
@@ -128,7 +130,7 @@ class ObservedRuns:
             self.look_for_dead(since_seen)
 
     def look_for_dead(self, since_seen: int) -> None:
-        """Do ``bury``, whatever has come."""
+        """Do what ``bury`` does, even if no forbidden row has come."""
         axis, time = self.place
         self._buried, looked, load = cells.bury(
             self.machine, self._learned, self.instant(axis, time, since_seen), self.model.alive,
@@ -145,15 +147,19 @@ class ObservedRuns:
         return self._work is not None or self._since_shown >= self._apart
 
     def ask(self, columns: Ints, events: int) -> int:
-        """Determine how many partial matches the first of some events is shown to."""
+        """Return how many partial matches the first event of a batch is shown to, and count them for
+        ``events`` events.
+        """
         return k.shown(self.features.tables, self.memory.ints, columns, self.model.shows, events)
 
     def sample(self, columns: Ints) -> int:
-        """Do ``ask`` on behalf of all events since the last time."""
+        """Do what ``ask`` does, for all events since the last time."""
         return self.ask(columns, self._since_shown)
 
     def sampled(self, events: int, shown: int) -> None:
-        """Count the work of events: each was shown to as many as the last one."""
+        """Count the work of the events since the last time, as if each was ``shown`` to as many partial
+        matches as this one.
+        """
         self.units += self._since_shown * shown
         self._since_shown = 0
         self._samples += 1
@@ -181,11 +187,11 @@ class ObservedRuns:
         k.credit(self.memory.ints, self._learned, self.model.queries.worth)
 
     def has_strangers(self) -> bool:
-        """Return whether one of them was not observed."""
+        """Return whether a partial match of the matches just found was not observed."""
         return k.strangers(self.memory.ints, self._learned.known)
 
     def welcome(self) -> int:
-        """Observe the partial matches that the last events made; return how many are of one event."""
+        """Observe the partial matches that the last events made; return how many of them have one event."""
         now = self.instant(*self.place)
         total, begun, load = k.welcome(self.machine, self._learned, now, self.model.alive, self._next)
         self.load += load

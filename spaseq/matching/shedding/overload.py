@@ -17,8 +17,8 @@ _FORGET: Final = 0.002
 _FORGET_SOON: Final = 0.01
 #: The least time of an event is the minimum of recent ones: the old minimum grows by this factor per event.
 _GROWS: Final = 1.0005
-#: The most and the least share of the bound to use. The rest is for unexpected work: a number of standard
-#: deviations of the averages over a number of events.
+#: The most and the least share of the bound to use. The rest is for unexpected work: ``_DEVIATIONS`` standard
+#: deviations of averages over recent events.
 _ROOM: Final = 0.95
 _LEAST_ROOM: Final = 0.5
 _DEVIATIONS: Final = 2.5
@@ -32,8 +32,8 @@ _FORGET_USUAL: Final = 1 / 64
 #: or Python's garbage collector. No burst takes that long.
 _STALLED: Final = 32.0
 _SLOW: Final = 2.0
-#: Load added to the measured one, so that a small load is not blamed for long times: otherwise shedding all
-#: by mistake would never be unlearned.
+#: Load that is added to the measured one, so that long times are not attributed to a small load: otherwise,
+#: shedding all by mistake would never be unlearned.
 _UNKNOWN: Final = 8.0
 #: Partial matches are shed when the load exceeds the target by this factor.
 _ABOVE: Final = 1.05
@@ -44,18 +44,18 @@ _LEAST: Final = 0.02
 
 
 class Overload:
-    """The duration of events: their own, and in proportion to the load (see ``CostModel.load``).
+    """The duration of events: their own time, plus a time in proportion to the load (see ``CostModel.load``).
 
     The current load predicts the duration of the next event, so that a bound is kept before it is exceeded,
-    and one slow event does not count as load. An event's own time is the least recent one, plus the time to
-    begin partial matches, which recurs however few there are.
+    and one slow event does not count as load. An event's own time is the shortest time of recent events, plus
+    the time to begin partial matches. Events take this time even if few partial matches are kept.
     """
 
     def __init__(self, bound: float) -> None:
         self._bound = bound
         self._fixed = math.inf
-        # Recently: events, load, and the seconds above the least: for units of work, and for the work between
-        # events. Of these units: partial matches that began, and all.
+        # Sums over recent events: events, load, and the seconds above the least, for units of work and for
+        # the work between events. Of these units: partial matches that began, and all.
         self._events = self._load = 0.0
         self._working = self._between = 0.0
         self._begun = self._worked = 0.0
@@ -166,7 +166,7 @@ class Overload:
             )
 
     def expect(self, load: float) -> float:
-        """Return the seconds that the next event is expected to take, with so much load at hand."""
+        """Return the seconds that the next event is expected to take, at this load."""
         return self.least + self._slope * load
 
     @property
@@ -175,8 +175,8 @@ class Overload:
         return max(0.0, self.most - self.least) / self._slope if self._slope > 0 else math.inf
 
     def lasting(self, load: float) -> float:
-        """Return how much of the load at hand there is to be shed for: where all is worth the same, not a
-        burst, in which something is passed over.
+        """Return the part of a load that is a reason to shed. If all utilities are equal, a burst is not:
+        then some partial matches are passed over.
         """
         return load - self.even * max(0.0, load - self._usual)
 
@@ -197,12 +197,12 @@ def late(latency: float | None) -> str:
 
 
 def _rounded_up(number: float) -> float:
-    """Round a positive number up to two digits."""
+    """Round a positive number up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(number)) - 1)
     return math.ceil(number / unit) * unit
 
 
-#: The most events taken at once, and about which share of a bound they may take.
+#: The most events taken at once, and about what share of a bound they may take.
 _CHUNK: Final = 4_096
 _SLICE: Final = 1 / 8
 #: The least number of events taken at once from a batch, as a call for each would take longer than the
@@ -241,8 +241,8 @@ class LoadMeter:
     def end_one(self, begin: float) -> float | None:
         """Finish a single event, on which work began at ``begin``.
 
-        None if the bound need not be checked; else the time up to which all is counted. An event that took
-        longer than the bound is checked at once.
+        Return None if the bound need not be checked; else the time up to which all is counted. After an event
+        that took longer than the bound, it is checked at once.
         """
         self.events += 1
         if self.is_exact or self.events >= min(_ALONE, self.chunk):
@@ -259,19 +259,20 @@ class LoadMeter:
         return events
 
     def learn(self, each: float) -> None:
-        """Set the seconds of an event."""
+        """Set the seconds that an event takes, which determine ``chunk``."""
         if not self.is_exact and self._latency is not None:
             each = max(each, 1e-9)
             few = min(self._few, max(1.0, _LONG / each))
             self.chunk = int(min(_CHUNK, max(few, self._latency * _SLICE / each)))
 
 
-#: It is due again after this many times its own duration of work.
+#: A task is due again after work of this many times its own duration.
 _SELDOM: Final = 16
 
 
 class Seldom:
-    """Decides when a task is due again, by the seconds of work and of its own.
+    """Decides when a task is due again, from the seconds of work since then and the seconds that the task
+    took.
 
     >>> plan = Seldom()
     >>> plan.is_due
@@ -287,7 +288,7 @@ class Seldom:
 
     def __init__(self) -> None:
         self._worked = 0.0
-        #: The seconds it took last.
+        #: The seconds that the task took last.
         self.seconds = 0.0
 
     def worked(self, seconds: float) -> None:
@@ -295,12 +296,12 @@ class Seldom:
         self._worked += seconds
 
     def took(self, seconds: float) -> None:
-        """Record that it was done, and how long it took."""
+        """Record that the task was done, and how long it took."""
         self._worked, self.seconds = 0.0, seconds
 
     @property
     def is_due(self) -> bool:
-        """Whether it is due."""
+        """Whether the task is due."""
         return self._worked >= _SELDOM * self.seconds
 
 

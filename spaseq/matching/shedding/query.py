@@ -31,8 +31,8 @@ from spaseq.terms.dictionary import Dictionary
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """Queries with a common prefix, run as one: the first one's name in warnings, their number, and the
-    ``budget``, what all together may keep.
+    """Queries with a common prefix that run as one: the name of the first one in warnings, their number, and
+    the ``budget`` of what all may keep together.
     """
 
     first: str
@@ -75,7 +75,7 @@ def obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterat
     ):
         yield Obstacle("no match keeps out another one", f"AFTER MATCH SKIP {query.skip.mode}")
     if policy is Policy.RANDOM_INPUT:
-        # If an event is passed over, the next one becomes the next.
+        # If an event is dropped, the event after it becomes the next one.
         yield from other_operators(query.sequence, Strategy.ANY)
         for part in subsequences(query.sequence):
             if isinstance(part, Not):
@@ -89,7 +89,9 @@ def obstacles(pattern: SequencePattern, policy: Policy = Policy.SHARP) -> Iterat
 
 
 def doubts(pattern: SequencePattern) -> Iterator[str]:
-    """Yield the clauses by which a match under a bound may not be a match (or not a first one) without it."""
+    """Yield the clauses because of which a match under a bound may not be a match (or not a first one)
+    without it.
+    """
     query = pattern.query
     if emitted(pattern) is not Emit.ALL:
         yield f"EMIT {query.emit}"

@@ -39,7 +39,7 @@ class Ahead:
 class Rates:
     """The rates at which a partial match of each class becomes matches, and advances, per event.
 
-    ``matched``, by class: for several queries, weighted by their values.
+    ``matched``: the rates of matches by class; if there are several queries, weighted by their values.
     """
 
     def __init__(self, features: Features, queries: Queries) -> None:
@@ -60,7 +60,9 @@ class Rates:
         self.rounds = ROUNDS if leads_back else 1
 
     def count(self, counts: Floats, steps: Floats, window: float) -> None:
-        """Set the rates from the counts of classes and of ``steps``; ``window``: its number of events."""
+        """Set the rates from the counts of classes and of ``steps``; ``window``: the number of events in a
+        window.
+        """
         features = self._features
         counted = counts.reshape(-1, known.COUNTS)
         for gate in range(len(features.bases)):
@@ -76,7 +78,9 @@ class Rates:
             self.set(number, shrunk(features.block(steps, step), lived, usual))
 
     def end(self, classes: slice, rates: Mapping[int, Floats]) -> None:
-        """Set the matches of classes, from the rates of each step from there, by code and target."""
+        """Set the rates of matches of some classes, from the rates of each step that they may take, by code
+        and target.
+        """
         self.matched[classes] = 0.0
         for number, goes in rates.items():
             for way in self._features.steps[number].accepts:
@@ -101,8 +105,8 @@ class Rates:
         """Return, for one event, the expected matches of what becomes of a partial match, and the immediate
         work.
 
-        By class and age, and by class in units. It is shown ``load`` times per event. ``value``: the expected
-        matches of a partial match.
+        The matches are by class and age, the work by class in units. A partial match is shown an event
+        ``load`` times per event that comes. ``value``: the expected matches of a partial match.
         """
         found = np.zeros((self._features.classes, known.AGES + 1))
         k.at_once(self._steps, load, value.ravel(), found.ravel())
@@ -135,7 +139,7 @@ def shrunk(went: Floats, lived: Floats, usual: float) -> Floats:
 
 
 def deaths(counts: Floats, features: Features, window: float) -> Floats:
-    """Return the rate of dying per event of each class; ``window``: its number of events."""
+    """Return the rate of dying per event of each class; ``window``: the number of events in a window."""
     counted = counts.reshape(-1, known.COUNTS)
     dying = np.zeros(len(counted))
     for gate in range(len(features.bases)):
@@ -147,7 +151,9 @@ def deaths(counts: Floats, features: Features, window: float) -> Floats:
 
 
 def by_show(gain: Floats, load: Floats) -> Floats:
-    """Return the matches per event shown, from those per event; 0 where none is shown."""
+    """Return the matches per event that is shown, from the matches per event (``gain``); 0 where no event is
+    shown.
+    """
     return np.asarray(gain * np.where(load > 0, 1 / np.maximum(load, 1e-12), 0.0)[:, None])
 
 
@@ -163,7 +169,7 @@ _PRIOR: Final = 4.0
 
 class _Gate(NamedTuple):
     """The estimates for a gate's classes: the rehearsed shares of each step; how many partial matches
-    advanced, and how many would have if each event had the key of all.
+    advanced, and how many would have advanced if each event had their key.
     """
 
     classes: slice
@@ -188,7 +194,7 @@ class Rehearsal:
         self._arrays = ghosts.Ghosts(self._ghosts, rehearsed.slots, *arrays)
 
     def take(self, machine: RunMachine, learned: known.Learned, columns: Ints, most: int) -> int:
-        """Try the events of a batch on at most this many ghosts; return on how many."""
+        """Try the events of a batch on at most ``most`` ghosts; return the number of trials."""
         return int(ghosts.rehearse(machine, learned, self._arrays, columns, most))
 
     def forget(self) -> None:
@@ -201,7 +207,9 @@ class Rehearsal:
         self._went *= keep
 
     def brought(self, place: int) -> Floats | None:
-        """Return a ring of the events' values with which a place's feature is compared, if it is."""
+        """Return the ring of events' values with which a place's feature is compared; None if it is compared
+        with none.
+        """
         for i, step in enumerate(self._features.steps):
             if step.source == place and self._own.signs[i] is not None:
                 return self._values[i * (known.RING + 1) :][: known.RING + 1]
@@ -251,8 +259,8 @@ class Rehearsal:
         return self._tried[begin : begin + self._features.places[self._features.steps[step].source].size]
 
     def _share(self, step: int) -> Floats:
-        """Return by code the expected number of results of each code, for an event with the partial match's
-        key.
+        """Return, for each code of a partial match, the expected number of results of each code, for an event
+        with its key.
         """
         f, tried = self._features, self._trials(step)
         own = f.steps[step]
@@ -279,8 +287,8 @@ class Rehearsal:
 
 
 def _expected_of(sign: str, left: Floats, right: Floats) -> Floats:
-    """Do ``_share_of`` for a future number, given those on the right as a sample: as if one more were known,
-    which is true with probability one half.
+    """Return ``_share_of`` for future numbers, of which the numbers on the right are a sample. One more
+    comparison is assumed, which is true with probability one half.
     """
     return np.asarray((_share_of(sign, left, right) * len(right) + 0.5) / (len(right) + 1))
 
@@ -309,7 +317,7 @@ class Queries:
         self.worth: Floats = weights @ ends
 
     def keep(self, live: Collection[int]) -> None:
-        """Only these queries, by number, need matches from now on."""
+        """Note that only these queries, by number, need matches from now on."""
         some = sorted(live)
         self.worth[:] = self._weights[some] @ self._ends[some]
 

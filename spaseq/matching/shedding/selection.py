@@ -28,7 +28,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class Gone(NamedTuple):
-    """What is shed: partial matches by cell; and partition, position and place of their first events."""
+    """What was shed: the number of partial matches by cell; and the partition, position and place of each
+    first event.
+    """
 
     cells: Ints
     partitions: Ints
@@ -37,7 +39,8 @@ class Gone(NamedTuple):
 
 
 def let_go(ints: Ints, rows: Ints, worth: Utilities, share: float, policy: Policy, draw: int) -> Gone:
-    """Remove whole first events from an arena, which must be swept then, so that a share of the load stays.
+    """Remove whole first events from an arena, so that a share of the load stays. The arena must be swept
+    then.
 
     ``rows`` are all partial matches (``_kernel_passes.listed``).
     """
@@ -127,7 +130,9 @@ def admitted_of(
 
 
 class Doubt:
-    """Remembers the first events that were shed completely, by partition, while that may matter."""
+    """Remembers the first events that were shed completely, by partition, as long as they may make matches
+    doubtful.
+    """
 
     def __init__(self, pattern: SequencePattern, window: StreamWindow) -> None:
         self._window = window
@@ -172,12 +177,12 @@ class Doubt:
         if gone is None:
             return False
         reach, first = self._window.reach, match.first
-        # A shed partial match would consume within its window.
+        # A shed partial match might have become a match, which consumes partial matches within its window.
         if self._consumes and gone[-1][0] + reach >= self._place(first):
             return True
         if not self._chooses:
             return False
-        # Another match of the same last event, beginning with a shed one, might have been preferred.
+        # Another match with the same last event, beginning with a shed event, might have been preferred.
         at = bisect_left(gone, (self._place(match.last) - reach, -1))
         return at < len(gone) and (not self._by_earlier or gone[at][1] < first.position)
 

@@ -42,8 +42,8 @@ Floats = npt.NDArray[np.float64]
 
 #: The number of rounds in which room that is too small for large first events goes to smaller ones.
 _FILLS: Final = 4
-#: A look is due after this many times the duration of the last one: a look at all first events takes as long
-#: as an event that all are shown.
+#: A look is due after this many times the duration of the last one: a look takes as long as an event that is
+#: shown to all first events.
 _SELDOM: Final = 16
 #: If memory runs out, this share of it is in use after shedding.
 _FILLED: Final = 0.8
@@ -86,11 +86,13 @@ class SheddingSkip(SkipMatcher):
             )
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
-        """See ``Quick.expect``: not if simultaneous events of several streams wait for each other."""
+        """See ``Quick.expect``. Return False if simultaneous events of several streams wait for each
+        other.
+        """
         return self._ranked is None and super().expect(asked)
 
     def take_single(self, event: Single, start: int) -> Iterator[Block] | None:
-        """See ``Quick.take_single``: the work between events is done after some of them."""
+        """See ``Quick.take_single``. The bound is checked after several events, not after each one."""
         begin = self._bound.clock()
         columns = self._take_alone(event, start)
         ended, now = self._run_alone(columns), self._measure(event.at.time, start)
@@ -121,7 +123,7 @@ class SheddingSkip(SkipMatcher):
             at = end
 
     def _see_to(self, begin: float, now: int) -> None:
-        """Check the bound after some events: the last of these took since ``begin``."""
+        """Check the bound after some events. The time since ``begin`` is not counted yet."""
         clock, load = self._bound.clock, self._load
         events = self._pace.see()
         units = events * (1 + load)
@@ -179,7 +181,9 @@ class SheddingSkip(SkipMatcher):
         return position if self._window.counted else time
 
     def _ages(self, firsts: Ints, now: int) -> Ints:
-        """Return which share of its window each first event has passed; ``firsts``: on the window's axis."""
+        """Return how much of its window has passed for each first event; ``firsts``: their places on the
+        window's axis.
+        """
         window = self._window
         if window.sliding:
             return now - firsts
@@ -268,8 +272,8 @@ class SheddingSkip(SkipMatcher):
 
 
 def _values(compiled: NfaTables, intern: Callable[[Term], int]) -> tuple[Ints, Ints]:
-    """Return tables, and by gate the range in these of the program of the value that the next condition
-    reads.
+    """Return tables with programs, and for each gate the range of its program there. The program computes the
+    value that the next condition reads.
     """
     known = features(compiled, intern)
     values = np.full((len(compiled.analysis.gates), 2), -1, dtype=np.int64)
@@ -282,8 +286,8 @@ def _values(compiled: NfaTables, intern: Callable[[Term], int]) -> tuple[Ints, I
 
 
 def _too_much(runs: Ints, most: float) -> npt.NDArray[np.bool_]:
-    """Return which of some first events, the best first, exceed the room, given the number of each one's
-    runs.
+    """Return which first events exceed the room for ``most`` runs. ``runs``: how many runs each one has, the
+    best first event first.
 
     A first event that is too large leaves its room to smaller ones after it.
     """
@@ -303,8 +307,8 @@ Bools = npt.NDArray[np.bool_]
 LEVELS: Final = 9
 #: The number of gates with classes of their own; later gates share the last one's.
 _MOST_GATES: Final = 12
-#: Edges between levels are learned from this many values on, at least this many per level, and again when
-#: this many times as many have come. The last number is how many of the latest values are kept.
+#: Edges between levels are learned from ``_FEW`` values on, with at least ``_EACH`` values per level, and
+#: again when ``_AGAIN`` times as many have come. The latest ``_RING`` values are kept.
 _FEW: Final = 8
 _EACH: Final = 4
 _AGAIN: Final = 2
@@ -326,8 +330,8 @@ _AT_ONCE: Final = 0.5
 class Seen:
     """First events at one time: of each its number and class, and the gate of its most promising run.
 
-    Also the steps left of its window, the probability of a match, and the work until then, in runs times
-    time.
+    Also the steps left of its window, the probability of a match in them, and the expected work in them, in
+    runs times time.
     """
 
     numbers: Ints
@@ -348,7 +352,8 @@ class Fates:
         self._reach = max(1, size)
         self._gates = min(gates, _MOST_GATES)
         self.size = size = self._gates * LEVELS
-        # From class to class, and last to a match; and the total events, and their runs.
+        # How often first events moved from class to class and, in the last column, to a match; and by class,
+        # their total time, and that of their runs.
         self._moves: Floats = np.zeros((size, size + 1))
         self._lived: Floats = np.zeros(size)
         self._work: Floats = np.zeros(size)
@@ -362,8 +367,8 @@ class Fates:
         self._runs: Ints = np.zeros(0, dtype=np.int64)
         # The class, and the number of runs, of first events that have matched since the last time.
         self._won: list[tuple[int, int]] = []
-        # By class, how many were first seen; and how many have matched since the last time without having
-        # been seen.
+        # By class, how many first events were new when seen; and how many have matched since the last time
+        # without having been seen.
         self._new: Floats = np.zeros(size)
         self._unseen = 0
         #: The probability of a match, by steps left and class.
@@ -377,7 +382,7 @@ class Fates:
     ) -> Seen:  # fmt: skip
         """Learn from the current first events, after ``passed`` of time since the last call.
 
-        ``ages`` is the share of its window that each has passed, ``runs`` its number of runs, with their
+        ``ages``: how much of its window has passed for each; ``runs``: its number of runs, with their
         ``gates`` and ``values``.
         """
         self._forget(passed)
@@ -389,7 +394,7 @@ class Fates:
         self._learn_edges(kinds, values, strange[owners])
         of_runs = kinds * LEVELS + self._levels(kinds, values)
         classes, best = np.zeros((2, len(numbers)), dtype=np.int64)
-        # The most promising is written last.
+        # The most promising run of each is written last, and stays.
         order = np.argsort(self.chances[left[owners], of_runs], kind="stable")
         classes[owners[order]], best[owners[order]] = of_runs[order], gates[order]
         self._count(numbers, classes, runs, strange, passed)
@@ -427,7 +432,8 @@ class Fates:
         self._won.clear()
         self._new += np.bincount(classes[strange & (runs > 0)], minlength=self.size)
         if self._unseen and (new := self._new.sum()):
-            # They are assumed to have been like the seen ones, and to have lived as long as the matched ones.
+            # Unseen first events are assumed to have been like the new ones that were seen, and to have lived
+            # as long as the matched ones.
             share = self._unseen * self._new / new
             self._moves[:, -1] += share
             self._lived += passed / 2 * share
@@ -481,7 +487,9 @@ class Fates:
                 self._cut(gate, np.array(kept))
 
     def _cut(self, gate: int, values: Floats) -> None:
-        """Learn the edges of a gate again; its counts go to the levels of most of its current values."""
+        """Learn the edges of a gate again; spread its counts over the new levels in proportion to its latest
+        values.
+        """
         parts = int(np.clip(len(values) // _EACH, 1, LEVELS - 1))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, parts + 1)[1:-1], method="lower"))
         before = 1 + np.searchsorted(self._edges[gate], values)
@@ -510,7 +518,8 @@ class Fates:
         self._unsolved = 0
         rates, runs = self._rates()
         size = self.size
-        # The outcomes of a class: classes, a match, and work. Rates above this limit count as this limit.
+        # The outcomes of each class in a small step: classes, a match, and work. At most the share
+        # ``_AT_ONCE`` leaves a class.
         small = self._reach / STEPS / (1 << _DOUBLINGS)
         quick = np.minimum(small, _AT_ONCE / np.maximum(rates.sum(axis=1), 1e-12))
         step = np.eye(size + 2)
@@ -538,7 +547,7 @@ class Fates:
         lived = self._lived.reshape(gates, LEVELS) @ near + 1.0
         usual = np.einsum("kl,glt->gkt", near, moves) / lived[:, :, None]
         usual_runs = (self._work.reshape(gates, LEVELS) @ near + 1.0) / lived
-        # A prior of time: as long as it takes this many of those nearby to leave.
+        # A prior of time: the time that ``_PRIOR`` first events of nearby levels take to leave.
         time = (_PRIOR / np.maximum(usual.sum(axis=2), _PRIOR / self._reach)).ravel()
         whole = (self._lived + time)[:, None]
         rates = (self._moves + time[:, None] * usual.reshape(size, -1)) / whole

@@ -48,7 +48,8 @@ class DeterministicTransition:
 
 
 class DeterministicAutomaton:
-    """The tables. ``target[state, label]`` is -1 if unknown; ``outgoing`` are labels as bits.
+    """The deterministic automaton's tables. ``target[state, label]`` is -1 if unknown; ``outgoing`` are
+    labels as bits.
 
     ``unknown``: how many transitions are unknown.
     """
@@ -71,7 +72,7 @@ class DeterministicAutomaton:
         return len(self._states)
 
     def transitions(self, configuration: Configuration) -> Iterator[DeterministicTransition]:
-        """Yield the steps that are possible."""
+        """Yield the steps that are possible from a configuration."""
         for gate in configuration.place.gates:
             ended = self._act(configuration.counts, gate.ends)
             for way in gate.ways if ended is not None else ():
@@ -82,7 +83,7 @@ class DeterministicAutomaton:
                     yield DeterministicTransition(gate, way, way.unit, Configuration(way.target, counts))
 
     def endings(self, configuration: Configuration) -> Iterator[tuple[Action, ...]]:
-        """Yield the ways to end a match there."""
+        """Yield the ways to end a match in a configuration."""
         for ends in configuration.place.accepts:
             if self._act(configuration.counts, ends) is not None:
                 yield ends
@@ -110,7 +111,7 @@ class DeterministicAutomaton:
         return self._states[state]
 
     def describe(self) -> None:
-        """Compute the properties of states again, since some transitions or endings were removed."""
+        """Compute the properties of states again, after transitions or endings were removed."""
         self._steps.clear()
         for number, state in enumerate(self._states):
             self._describe(number, state)
@@ -181,7 +182,7 @@ def reachable(start: ProgramState) -> list[ProgramState]:
     return places
 
 
-# The place in the sequence that a label determines, if it is only one.
+# The places in the sequence that labels determine, if each label has only one.
 
 
 def sites(pattern: SequencePattern, start: ProgramState) -> Sites | None:

@@ -59,8 +59,8 @@ def _keys_obstacles(pattern: SequencePattern, shared: frozenset[str]) -> Iterato
 def keys(pattern: SequencePattern) -> tuple[str, ...]:
     """Return the variables that separate runs: first those of PARTITION BY, then those of joins.
 
-    Where no event must be adjacent to another, requiring all events of a match to agree in a variable is the
-    same as partitioning by it.
+    If no event must be adjacent to another, a variable in which a match's events must agree works as in
+    PARTITION BY.
     """
     return (*(variable.name for variable in pattern.query.partition), *sorted(_derived(pattern)))
 

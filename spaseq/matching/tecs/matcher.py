@@ -59,7 +59,7 @@ class TecsMatcher(Update, Immediate):
         if least is None:
             super().take(batch, start, solutions)
             return
-        # There are only roots that were given away; their nodes and events are kept, too.
+        # All unread roots were given away; their nodes and events must be kept, too.
         first = self.memory.begin(least)
         super().take(batch, start, solutions)
         self.memory.counters[counter.READ] = first
@@ -94,7 +94,7 @@ class TecsMatcher(Update, Immediate):
         return self._reading.unread()
 
     def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Give away the unread matches: see ``rest.divided``."""
+        """Give away the unread matches: see ``reading.divided``."""
         return divided((self._reading,), by_key, keys)
 
     @property
@@ -109,8 +109,8 @@ class TecsMatcher(Update, Immediate):
     def arrays(
         self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]
     ) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Yield matches as ``process``, as arrays: the positions of events, their labels, and where each
-        match begins among them and the last one ends.
+        """Yield the matches that ``process`` finds, as arrays: the positions of events, their labels, and
+        where each match begins among them and the last one ends.
 
         A label is a GPM's place in the query. EMIT is left to the caller.
         """

@@ -36,7 +36,7 @@ class Roots:
 
     @property
     def unread(self) -> int:
-        """How many of the roots are not completely enumerated."""
+        """The number of roots that are not completely enumerated."""
         return int(self.counters[counter.FOUND_COUNT] - self.counters[counter.READ])
 
     def forget_read(self) -> None:
@@ -128,7 +128,8 @@ class TecsMemory(Roots):
     def more_nodes(self) -> None:
         """Double the ring."""
         self._budget.takes("nodes", 2 * self.nodes.nbytes)
-        # Each node is in both halves then: at its new number, and at a place that is never read.
+        # Each node is in both halves then: at the right place for its number, and at a place that is never
+        # read.
         self.nodes = np.concatenate([self.nodes, self.nodes])
         self.counters[counter.MASK] = len(self.nodes) - 1
 
@@ -138,9 +139,9 @@ class TecsMemory(Roots):
         self.found = np.concatenate([self.found, np.zeros_like(self.found)])
 
     def begin(self, least: int | None) -> int:
-        """Drop all roots, which were given away; return the number of the next.
+        """Drop all roots, which must have been given away; return the number of the next root.
 
-        ``least``: the least top in a window of theirs.
+        ``least``: the least top in the windows of these roots.
         """
         c = self.counters
         c[counter.READ] = 0
@@ -187,20 +188,22 @@ class TecsMemory(Roots):
         words, entry = _entry(active, most_list)
         width = int(partition.WAITING + self.counters[counter.LABELS] * words + active * entry)
         self._budget.takes("partitions", 8 * size * (width + 3))
-        # The last row is a place to work in.
+        # The last row is scratch space.
         parts, table = lay.arrays((size + 1, width), (1 << (2 * size).bit_length(),))
         return parts, table
 
 
 class New(NamedTuple):
-    """Roots of one batch: their states, their latest starts of runs."""
+    """Roots of one batch: their states, and the latest starts of their runs."""
 
     roots: lay.Ints
     states: lay.Ints
     tops: lay.Ints
 
     def some(self, numbers: lay.Ints, limit: int) -> lay.Ints:
-        """Return the roots that have a match in a window of this reach, which is not larger."""
+        """Return those of the roots that have a match in a window of this reach, which must not exceed the
+        memory's.
+        """
         roots = self.roots[numbers]
         axis = roots[:, root.AXIS]
         roots[:, root.LEAST] = np.where(axis >= EARLIEST + limit, axis - limit, EARLIEST)
@@ -243,7 +246,7 @@ class PartitionShare(Roots):
 
 
 def least_of(roots: lay.Ints) -> int:
-    """Return the least top in the window of the first of some roots, which is the least of all."""
+    """Return the least top in the window of the first root, which is the least in the windows of all."""
     return int(roots[0, root.LEAST])
 
 

@@ -59,8 +59,8 @@ class TecsReplay:
     def match(self, choices: Choices, key: Key) -> Found | None:
         """Return the match that consists of these events.
 
-        If several join keys have the same events, the match belongs to the least of them and has the
-        solutions of all; None for the other keys.
+        If several join keys have the same events, the match belongs to the least of these keys and has the
+        solutions of all. Return None for the other keys.
         """
         seen = key[: self._partition]
         events = tuple((gpm, self._history.occurrence(position, seen, gpm)) for position, gpm in choices)
@@ -97,7 +97,7 @@ class TecsReplay:
 
 
 def _new(rows: Rows, before: Sequence[Rows]) -> Rows:
-    """Return the rows that other ways to find the same match do not have."""
+    """Return the rows that earlier ways to find the same match do not have."""
     return tuple(row for row in rows if not any(row in other for other in before))
 
 
@@ -140,7 +140,7 @@ class RootReading:
         # The reading that gave its roots to this one; and the readings that have roots of this one.
         self._source: RootReading | None = None
         self._given: WeakSet[RootReading] = WeakSet()
-        # The copies that some of those have, and when they were made.
+        # The copies that some of these readings have, and when the copies were made.
         self._copies: tuple[int, ref[Ints], ref[History]] | None = None
 
     @cached_property
@@ -156,7 +156,7 @@ class RootReading:
     # --- roots that others enumerate --------------------------------------------------------------
 
     def give(self, keys: Collection[int] | None) -> tuple[Ints, Walk | None]:
-        """Give away the roots that are not enumerated, with the state of the walk in the first, if it has
+        """Give away the roots that are not enumerated, and the state of the walk in the first root if it has
         begun.
 
         ``keys``: only roots with these first keys, if no walk has begun.
@@ -177,11 +177,11 @@ class RootReading:
         return other
 
     def is_of(self, other: RootReading) -> bool:
-        """Return whether it has roots that the other one gave away."""
+        """Return whether this reading has roots that the other one gave away."""
         return self._source is other
 
     def add(self, roots: Ints, walk: Walk | None) -> None:
-        """Add roots; ``walk``: the state of the walk in the first, if it has begun."""
+        """Add roots; ``walk``: the state of the walk in the first root, if it has begun."""
         self._own.add(roots)
         if walk is not None:
             self._walk = walk
@@ -195,7 +195,7 @@ class RootReading:
         if self._source is not None:
             self._own.look(self._source._roots)
             self._own.nodes, self._history = self._source._copied(self._own.nodes)
-            self.__dict__.pop("_replay", None)  # it reads the other history
+            self.__dict__.pop("_replay", None)  # the replay reads the source's history
             self._source._given.discard(self)
             self._source = None
 
@@ -223,7 +223,7 @@ class RootReading:
 
     @property
     def _own(self) -> PartitionShare:
-        """The roots that were given to it."""
+        """The roots that were given to this reading."""
         assert isinstance(self._roots, PartitionShare)
         return self._roots
 
@@ -236,13 +236,14 @@ class RootReading:
         """Yield the unread matches, including matches found meanwhile."""
         if self._emit is Emit.ALL:
             while (found := self.next()) is not None:
-                # All before the first one is yielded: their events may be gone after further events.
+                # Make all matches before the first one is yielded: their events may be gone after further
+                # events.
                 yield from list(self._blocks(found))
             return
         for (_, key), same in groupby(self._listed(), key=itemgetter(0)):
             listed = (choices for _, choices in same)
-            # In one stream, events are in the order of their positions: matches that EMIT drops need not be
-            # made.
+            # In one stream, events are in the order of their positions, so matches that EMIT drops need not
+            # be made.
             wanted = self._kept(listed) if self._single else listed
             made = (self._replay.match(choices, key) for choices in wanted)
             matches = (match for match in made if match is not None)
@@ -307,10 +308,11 @@ class RootReading:
     def _rows(
         self, stretch: Stretch, places: Ints, walked: WalkedRoots, partitions: Ints
     ) -> tuple[Ints | None, Mask | None]:
-        """Return the first solution of each event in its partition, and whether it is the only one.
+        """Return, for each event, its first solution in the match's partition, and whether it is the only
+        one.
 
-        None: always the first solution of an event, and: no event has another, or matches are replayed in any
-        case.
+        None for both: each event's first solution is taken. Then no event has another solution, or all
+        matches are replayed in any case.
         """
         several = [g for g in range(len(self._gpms)) if stretch.is_several(g)]
         if not several or self._sites is None:
@@ -352,7 +354,7 @@ class RootReading:
             best.append(choices)
             events.append(frozenset(position for position, _ in choices))
             if self._emit is Emit.MAX:
-                self._budget.partial(count)  # all are kept until the last is known
+                self._budget.partial(count)  # all matches are kept until the last one is known
             elif count > 1:
                 numbers = kept(self._emit, events)
                 best, events = [best[i] for i in numbers], [events[i] for i in numbers]
@@ -368,17 +370,17 @@ class RootReading:
         return best
 
     def _counted(self, found: Iterable[Found]) -> Iterator[Found]:
-        """Yield matches; raises if too many must be kept."""
+        """Yield matches; raise ``LimitError`` if too many must be kept."""
         for count, match in enumerate(found, 1):
             self._budget.partial(count)
             yield match
 
 
-# The matches of a group that are left: each of its queries enumerates its own, when they are read.
+# The unread matches of a group: each of its queries enumerates its own matches when they are read.
 
 
 class Portion(NamedTuple):
-    """Roots of one query, or of several queries that share all.
+    """Roots of one query, or of several queries that share all of them.
 
     ``reading``: the reading that they were found for; ``walk``: the state of the walk in the first of them,
     if it has begun.
@@ -392,10 +394,11 @@ class Portion(NamedTuple):
 def divided(
     readings: Iterable[RootReading], by_key: bool, keys: Collection[int] | None
 ) -> Iterator[tuple[int, Portion]]:
-    """Take the roots that are not enumerated out of readings, by the first value of the keys: a portion for
-    each.
+    """Take the roots that are not enumerated out of readings; yield them in portions by the first value of
+    their keys.
 
-    All under 0 if not ``by_key``. ``keys``: only these, if no walk has begun.
+    Without ``by_key``, all are yielded under 0. ``keys``: take only roots with these first keys, if no walk
+    has begun.
     """
     for reading in readings:
         roots, walk = reading.give(keys)
@@ -422,7 +425,7 @@ class Rest:
 
     @property
     def waiting(self) -> int:
-        """The least number of events with matches that are not all enumerated."""
+        """The least number of events that have matches which are not enumerated."""
         return sum(reading.waiting for reading in self._readings)
 
     def unread(self) -> Iterator[Block]:
@@ -434,11 +437,11 @@ class Rest:
             self._readings.popleft()
 
     def drop(self) -> None:
-        """Discard them."""
+        """Discard the unread matches."""
         for reading in self._readings:
             reading.drop()
 
     def keep(self) -> None:
-        """Keep what the portions need: the group finds no more for the query."""
+        """Keep what the portions need, as the group finds no more matches for the query."""
         for reading in self._readings:
             reading.keep()

@@ -35,8 +35,8 @@ class counter(Record):
     FOUND_COUNT: Final = 6
     READ: Final = 24
 
-    # Settings: the number of keys and labels, the reach of the window, whether there is one stream, whether
-    # matches consume their events, whether all transitions are known.
+    # Settings: the number of keys and labels, the reach of the window; then whether there is one stream,
+    # whether matches consume partial matches, and whether all transitions are known.
     N_KEYS: Final = 7
     LABELS: Final = 13
     LIMIT: Final = 8

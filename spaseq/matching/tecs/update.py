@@ -33,8 +33,8 @@ Ints = npt.NDArray[np.int64]
 class Update:
     """The partial matches of a query, or of several with one automaton; ``keys`` separate its runs.
 
-    ``partition``: the first of these, which also separate matches. The order of the first ``apart`` of these
-    is not needed. Nodes and events are kept as long as a root needs them.
+    ``partition``: the first of these keys, which also separate matches. The first ``apart`` keys take no part
+    in the order of matches. Nodes and events are kept as long as a root needs them.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Update:
 
     @property
     def gpms(self) -> Sequence[str]:
-        """Its GPMs, in the order of their labels."""
+        """The GPMs, in the order of their labels."""
         return self._gpms
 
     def live_ids(self) -> Iterable[Ints]:
@@ -90,7 +90,7 @@ class Update:
             elif status == lay.UNRANKED:
                 keys = columns.keys.reshape(-1, len(self.keys))
                 order = ranks(columns.events, keys, self._dictionary, self.apart)
-                columns = columns._replace(ranks=plain(order))  # it may be a column of ``keys``
+                columns = columns._replace(ranks=plain(order))  # the order may be a column of ``keys``
                 packed = columns.packed(int(packed[lay.START]))
             elif status == lay.WIDER:
                 m.widen()
@@ -136,7 +136,7 @@ class Update:
             plain(batch.stream),
             events,
             flat,
-            # If keys only identify the query of a match, any order will do: that of their ids.
+            # If keys only identify the query of a match, any order suffices, such as that of their ids.
             flat if self.apart == len(self.keys) else np.zeros(0, dtype=np.int64),
             cursors=sizes[:-1].copy(),
             ends=sizes[1:].copy(),
@@ -157,16 +157,16 @@ class LabelColumns(NamedTuple):
     ends: Ints
 
     def packed(self, start: int) -> Ints:
-        """Return the batch in the kernel's form; it must be kept meanwhile."""
+        """Return the batch in the kernel's form; this object must be kept as long as the kernel reads it."""
         fields = *map(address, self), len(self.labels), int(len(self.ranks) > 0), start
         return np.array(fields, dtype=np.int64)
 
 
-# Single events for the enumerating matcher: each is a few numbers for the kernel.
+# Single events for the enumerating matcher: the kernel takes each as a few numbers.
 
 
 class SingleUpdate:
-    """Passes single events to an ``Update``; ``taking`` knows what is needed of them."""
+    """Passes single events to an ``Update``; ``taking`` evaluates the GPMs on them."""
 
     def __init__(
         self, pattern: SequencePattern, dictionary: Dictionary, window: StreamWindow, update: Update
@@ -189,7 +189,9 @@ class SingleUpdate:
         self._packed = self._columns(rows, rows).packed(0)
 
     def _columns(self, rows: int, ranked: int) -> LabelColumns:
-        """Return the event with this many solutions, of which so many have ranks."""
+        """Return the event in the kernel's form; it has ``rows`` solutions, of which ``ranked`` have
+        ranks.
+        """
         return LabelColumns(
             self._label, self._axis, self._time, self._stream, self._events[:rows],
             self._keys[: rows * self._n_keys], self._ranks[:ranked], self._cursors, self._ends,

@@ -13,14 +13,15 @@ from spaseq.matching.tecs.compiled import _kernel_walk as walk
 from spaseq.matching.tecs.memory import Roots
 from spaseq.matching.tecs.records import counter
 
-#: Few matches are enumerated at first, since few may be read; if there are many roots, this many of each.
+#: Few matches are enumerated at first, since few may be read. If there are many roots, this many matches of
+#: each are.
 _MATCHES: Final = 1 << 6
 _OF_A_ROOT: Final = 8
 _MOST_AT_FIRST: Final = 1 << 14
 _MOST_MATCHES: Final = 1 << 16
 #: The room for events, per match.
 _EVENTS: Final = 4
-#: The room for the path to a match, and for the nodes of the next roots: for fewer where most are near.
+#: The room for the path to a match, and for nodes of the next roots that are read ahead.
 _DEEP: Final = 1 << 6
 _AHEAD: Final = 16 * walk.AHEAD
 _AHEAD_TOGETHER: Final = 2 * walk.AHEAD
@@ -29,11 +30,11 @@ _MOST_TOGETHER: Final = 1 << 20
 
 
 class WalkedRoots(NamedTuple):
-    """Some matches: the positions of their events, and the labels of these.
+    """Some matches: the positions and the labels of their events.
 
-    Match i has those from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``. If
-    each has the same labels in turn, ``labels`` are those of one, and ``ends`` is None. Otherwise ``ends``
-    has where each match ends, after a 0.
+    Match i has the events from ``offsets[i]`` to ``offsets[i + 1]``, and belongs to root number ``roots[i]``.
+    If all matches have the same labels in turn, ``labels`` has only those of one match, and ``ends`` is None.
+    Otherwise ``ends`` has a 0, then the end of each match.
     """
 
     positions: lay.Ints
@@ -85,7 +86,7 @@ class Walk:
         self._before = walked, roots
 
     def forget(self) -> None:
-        """Forget them: other roots may become the first."""
+        """Forget the walked matches, as other roots may become the first ones."""
         self._before = None
 
     def next(self, memory: Roots) -> WalkedRoots | None:
@@ -102,7 +103,7 @@ class Walk:
         self._matches = max(self._matches, min(_OF_A_ROOT * memory.unread, _MOST_AT_FIRST))
         self._events = max(self._events, _EVENTS * self._matches)
         while True:
-            # New arrays: these are read while the walk goes on.
+            # The arrays are new in each call, since matches are read while the walk goes on.
             positions, labels = (np.empty(self._events, dtype=np.int64) for _ in range(2))
             offsets, roots = np.empty((2, self._matches + 1), dtype=np.int64)
             offsets[0] = 0
@@ -115,7 +116,7 @@ class Walk:
             if count:
                 if status == walk.FULL and self._matches < _MOST_MATCHES:
                     self._matches *= 4
-                # The labels of one match are kept longest.
+                # The labels of one match are kept for a long time.
                 return WalkedRoots(
                     positions[:used], labels[:width].copy() if width else labels[:used],
                     None if width else offsets[: count + 1].copy(), roots[:count],
@@ -130,14 +131,15 @@ class Walk:
 
 
 def walked_together(memory: Roots, found: Sequence[lay.Ints]) -> list[tuple[WalkedRoots, int] | None]:
-    """Return matches of several memories: of at least the first root of each, with the number of roots.
+    """Return matches of several parts of a memory's roots: for each part, the matches of its first roots, and
+    the number of these roots.
 
-    None if there was no room for the first root. All must have roots.
+    A result is None if there was no room for the part's first root. Each part must have roots.
     """
     sizes = np.array([len(roots) for roots in found])
     matches = np.minimum(_OF_A_ROOT * sizes, _MOST_AT_FIRST)
     bounds, rooms = (np.concatenate([[0], np.cumsum(counts)]) for counts in (sizes, matches))
-    # Otherwise the last one would have no room.
+    # Without this the last part would have no room.
     rooms = np.minimum(rooms, _MOST_TOGETHER)
     most = int(rooms[-1])
     state = np.zeros((len(found), walk.SIZE), dtype=np.int64)

@@ -92,8 +92,8 @@ def form(query: Query) -> NormalForm | None:
     key, constants, named = _form(query)
     key += named
     if not query.partition and Strategy.STRICT in key:
-        # For ``,`` an irrelevant event is between two others, but not if it is in another partition. So
-        # constants cannot be a partition: only queries with the same ones run as one.
+        # For ``,``, an irrelevant event counts as between two others, but not if it is in another partition.
+        # So a row of constants cannot be a partition: only queries with equal constants run as one.
         key += constants
     return NormalForm(tuple(key), tuple(constants))
 
@@ -119,7 +119,7 @@ def outline(query: Query) -> Outline:
     key, _, _ = _form(query, _ANY_WINDOW)
     if len(_OUTLINES) >= _KEPT:
         _OUTLINES.clear()
-    # With the query, so that no other gets the same id().
+    # The query is kept, too, so that no other query gets the same id().
     _OUTLINES[id(query)] = query, (found := tuple(key))
     return found
 
@@ -152,10 +152,10 @@ def _kind(term: Term) -> object:
 
 
 def _form(query: Query, window: Window | None = None) -> tuple[list[object], list[Term], list[object]]:
-    """Return a query without some constants, these constants, and the other names in its triple patterns, in
-    order.
+    """Return a query without the constants that can be lifted, these constants, and the other names in its
+    triple patterns, in order.
 
-    ``window``: in place of its own.
+    ``window`` replaces the query's own.
     """
     key: list[object] = []
     constants: list[Term] = []

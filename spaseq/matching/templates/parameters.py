@@ -122,7 +122,7 @@ class Parameters:
 
 
 def _interned(terms: Sequence[Term], dictionary: Dictionary) -> Ids:
-    """Return the ids of terms, many of which may be equal: looking one up is faster than writing it."""
+    """Return the ids of terms, many of which may be equal: looking a term up is faster than writing it."""
     distinct = dict.fromkeys(terms)
     if len(distinct) > len(terms) // 2:
         return dictionary.intern_all(terms)
@@ -147,7 +147,7 @@ _SHIFT: Final = 63
 
 
 class ParameterRows:
-    """The rows of a table with the values that an event's have at ``places``; see ``Known``."""
+    """The rows of a table, found by the values that an event's rows have at ``places``; see ``Known``."""
 
     is_shared = False
 
@@ -211,7 +211,9 @@ class OfOne:
         asked: Sequence[Expression],
         dictionary: Dictionary,
     ) -> None:
-        """``asked``: conditions on a solution and a row; ``rows``: returns the table for these variables."""
+        """``asked``: conditions on a solution and a row; ``rows``: returns the table's rows for solutions
+        with the given variables.
+        """
         self._evaluator = evaluator
         self._rows = rows(evaluator.names)
         self._tests: list[Callable[[Solution], bool]] = [compile_filter(c, dictionary) for c in asked]

@@ -45,11 +45,11 @@ class _BoundParameters:
 
 
 class _Sorted:
-    """Sorted numbers from 0 on, in which others are searched."""
+    """Sorted numbers, none of them negative, among which other numbers are searched."""
 
     def __init__(self, values: Ids) -> None:
         self._values = values
-        # For each number how many are smaller, if the numbers are small.
+        # For each number up to the greatest, how many are smaller; only if the numbers are small.
         self._before: Ids | None = None
         most = int(values[-1]) if len(values) else 0
         if most < _SPARSE * (len(values) + _SPARSE):
@@ -59,13 +59,17 @@ class _Sorted:
         return len(self._values)
 
     def before(self, wanted: Ids) -> Ids:
-        """Return how many are less than each of these, which are not negative."""
+        """Return, for each number ``wanted``, how many of the sorted numbers are less. No number may be
+        negative.
+        """
         if self._before is None:
             return np.searchsorted(self._values, wanted)
         return self._before[np.minimum(wanted, len(self._before) - 1)]
 
     def find(self, wanted: Ids) -> tuple[Ids, Mask]:
-        """Return the place of each of these among them, and whether it is one of them."""
+        """Return the place of each number ``wanted`` among the sorted numbers, and whether it is one of
+        them.
+        """
         if not len(self._values):
             return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=np.bool_)
         place = np.minimum(self.before(wanted), len(self._values) - 1)

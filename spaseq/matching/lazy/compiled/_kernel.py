@@ -1,7 +1,7 @@
 """The lazy kernel: events go into buffers, and an event that may be a match's last starts a search.
 
-The search takes preceding events from the buffers, currently rarest first (the tree NFA of the paper, section
-6), so that nothing is done while some element of the sequence has no event.
+The search takes preceding events from the buffers, those of the currently rarest element first (the tree NFA
+of the paper, section 6). So nothing is done while some element of the sequence has no event.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def _next_of_tree(m: LazyMachine) -> bool:
 def _next_of_chain(m: LazyMachine, axis: int, p: Ints | None) -> bool:
     """Advance to the next partial match that the event may extend, longest first; return False at the end.
 
-    Partial matches made by an event are longer than the one it extends, so the event is shown to none of
-    them.
+    A partial match made by an event is longer than the one that the event extended. So the event is not shown
+    to partial matches that it has made.
     """
     c = m.counters
     chain, count = chain_of(m), item_count(m)
@@ -183,8 +183,8 @@ def _next_of_chain(m: LazyMachine, axis: int, p: Ints | None) -> bool:
 
 @part
 def _next_plan(m: LazyMachine, least: int) -> int:
-    """Return the first plan, from one on, that the current event may continue; the end of all if there is
-    none.
+    """Return the first plan from ``least`` on that the current event may continue; if there is none, the end
+    of all plans.
     """
     c = m.counters
     first = m.tables[T_PLANS_END]
@@ -306,8 +306,8 @@ def run(machine: Ints, batch: Ints, numbers: Floats, codes: Codes, p: Ints | Non
     anything.
 
     ``machine``: see ``_kernel_layout.opened``. If ``REPEATING``, process the events in the buffers again
-    instead: their partial matches wait, and no matches are found; ``ring.until`` is at the beginnings of the
-    buffers at first. Without a bound, ``p`` is None, a constant, so that code for bounds is not compiled.
+    instead: their partial matches wait, and no matches are found. ``ring.until`` must be at the beginning of
+    each buffer then. Without a bound, ``p`` is the constant None, so that code for bounds is not compiled.
     """
     m = opened(machine, pointer(batch), pointer(numbers), pointer(codes))
     if m.counters[counter.REPEATING]:

@@ -112,7 +112,7 @@ def _holds(m: LazyMachine, code: int, end: int, record: int, sums: int) -> int:
 
 @part
 def meets(m: LazyMachine, record: int, sums: int, begin: int, end: int, bound: int) -> int:
-    """Return whether the conditions hold for which all items are there."""
+    """Return whether the conditions hold that need only ``bound`` items."""
     t = m.tables
     verdict = TRUE
     for i in range(begin, end, condition.SIZE):
@@ -128,7 +128,7 @@ def meets(m: LazyMachine, record: int, sums: int, begin: int, end: int, bound: i
 
 @inlined
 def item_place(i: int) -> int:
-    """Return where the time of an item is."""
+    """Return the place of an item's moment."""
     return moment.BEGIN + i * moment.SIZE
 
 
@@ -150,8 +150,8 @@ def put(frames: Ints, rows: Ints, i: int, row: int, first: bool) -> None:
 
 @part
 def apart(frames: Ints, items: int, end: int, time: int, stream: int) -> bool:
-    """Return whether an event, which is before or after these items by position, also precedes or follows
-    them.
+    """Return whether an event that is before or after these items by position also precedes or follows them
+    in time.
 
     Events of one time are ordered only within a stream. ``end``: which of an item's events is the nearest.
     """
@@ -194,7 +194,7 @@ def earliest(frames: Ints, items: int, high: int) -> int:
 def absent(m: LazyMachine, i: int, bound: int, record: int, sums: int) -> int:
     """Return whether forbidden events are absent, as far as this can be decided once item ``i`` is complete.
 
-    The next frame is room for a record.
+    The next frame is used as scratch space for a record.
     """
     t, p = m.tables, m.counters[counter.PLAN]
     spare, spare_sums = record + m.width, sums + m.floats
@@ -228,7 +228,7 @@ def absent(m: LazyMachine, i: int, bound: int, record: int, sums: int) -> int:
                     continue
             m.counters[counter.TESTED] += 1
             copy(m, spare, record, spare_sums, sums)
-            # Variables that need not agree have the row's own values in its conditions.
+            # In the row's conditions, variables that need not agree with the match have the row's own values.
             for j in range(absence.binds(t, h), absence.binds_end(t, h), binding.SIZE):
                 if binding.is_own(t, j):
                     m.frames[spare + binding.slot(t, j)] = stored.value(m.rows, at, binding.place(t, j))

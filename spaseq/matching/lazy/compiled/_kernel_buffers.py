@@ -24,15 +24,15 @@ from spaseq.matching.lazy.records import (
 
 # The bounds of an item's values, and the columns of doubles that are compared with them.
 #
-# A value without a plain place in the order of numbers is within all bounds: its double is NaN. Bounds are as
-# exact as doubles, and a little wider; rows within them are tested like all rows.
+# A value that cannot be ordered by its double is within all bounds: NaN stands for it. Bounds are computed
+# with doubles, and a little too wide; rows within them are tested like all rows.
 
 _FAR: Final = float("inf")
 _NO_NUMBER: Final = float("nan")
 #: The rounding error of a sum of doubles, relative to its terms; and the least margin.
 _ROUNDED: Final = 1e-12
 _LEAST: Final = 1e-290
-#: Up to this, nothing becomes infinite.
+#: Up to this size of a sum's terms, nothing becomes infinite.
 _LARGEST: Final = 1e300
 
 
@@ -44,17 +44,17 @@ def column_of(t: Ints, r: Ints, g: int, column: int) -> int:
 
 @inlined
 def beyond(value: float, low: float, high: float) -> bool:
-    """Return whether a row's double is beyond bounds; NaN is not.
+    """Return whether a row's double is beyond bounds; NaN is not beyond any.
 
-    One comparison: which of the two bounds is violated is random, and mispredicted branches take five times
-    as long. A product that underflows is treated as within the bounds.
+    It takes only one comparison. With one for each bound it would be random which fails, and mispredicted
+    branches take five times as long. A product that underflows is treated as within the bounds.
     """
     return (value - low) * (high - value) < 0.0
 
 
 @inlined
 def is_number(identifier: int, codes: Codes) -> bool:
-    """Return whether a term has a plain place in the order of numbers."""
+    """Return whether a term can be ordered by its double."""
     return identifier > 0 and SHORT <= codes[identifier] <= DOUBLE
 
 
@@ -73,8 +73,8 @@ def enter_doubles(m: LazyMachine, g: int, number: int, at: int) -> None:
 
 @part
 def bounded_column(t: Ints, begin: int, end: int, bound: int) -> int:
-    """Return the column of doubles for which ranges give bounds, given the items there; NOTHING if there is
-    none.
+    """Return the column of doubles for which ranges give bounds once the items ``bound`` are taken; NOTHING
+    if there is none.
     """
     for q in range(begin, end, interval.SIZE):
         if not interval.needs(t, q) & ~bound:
@@ -99,14 +99,14 @@ def set_bounds(m: LazyMachine, begin: int, end: int, bound: int, column: int, re
             value += one
             scale += abs(one)
         if not scale < _LARGEST:
-            continue  # infinite, or no number: the condition decides
+            continue  # the sum is infinite, or no number: the condition decides
         room = scale * _ROUNDED + _LEAST
         if interval.sides(t, q) & interval.LEAST:
             low = max(low, value - room)
         if interval.sides(t, q) & interval.MOST:
             high = min(high, value + room)
     if low > high:
-        low = high = _FAR  # all numbers are beyond these
+        low = high = _FAR  # all numbers are beyond these bounds
     m.sums[to], m.sums[to + 1] = low, high
 
 
@@ -204,13 +204,13 @@ def enter(t: Ints, c: Ints, r: Ints, rows: Ints, index: Ints, key: Ints, g: int,
 
 @part
 def append(m: LazyMachine, e: int, p: Ints | None) -> bool:
-    """Append the rows of an event to the buffers; return whether there are some. Expired rows have been
+    """Append the rows of an event to the buffers; return whether it has any. Expired rows must have been
     removed.
     """
     t, c = m.tables, m.counters
     some = False
     axis = batch.axis(m.batch, e)
-    # The ranges of the event before are closed; other GPMs' ranges are empty already.
+    # Empty the ranges of rows of the event before; the ranges of other GPMs are empty already.
     for g in range(c[counter.FIRST_GPM], c[counter.LAST_GPM]):
         ring.set_now(m.rings, g, ring.tail(m.rings, g))
     c[counter.FIRST_GPM] = c[counter.LAST_GPM] = 0
@@ -254,7 +254,7 @@ def expire(m: LazyMachine, axis: int) -> None:
     least = reach_before(axis, c[counter.LIMIT])
     for g in range(t[N_GPMS]):
         head, tail = ring.head(m.rings, g), ring.tail(m.rings, g)
-        # Of many GPMs, few have rows that expire with an event.
+        # Few of many GPMs have rows that expire with an event.
         if head == tail or stored.axis(m.rows, place(t, m.rings, g, head)) >= least:
             continue
         buffer = t[T_BUFFERS] + g * kept.SIZE

@@ -41,7 +41,7 @@ from spaseq.matching.lazy.records import (
 def find_rows(m: LazyMachine, at: int, record: int, item: int, low: int, high: int) -> int:
     """Find the rows for an item, after a position and before another; return an estimate of their number.
 
-    Their place is written to the frame ``at``.
+    Where the rows are is written to the frame ``at``.
     """
     g = element.gpm(m.tables, item)
     first = first_after(m.tables, m.rings, m.rows, g, low + 1)
@@ -60,10 +60,11 @@ def find_rows(m: LazyMachine, at: int, record: int, item: int, low: int, high: i
 
 @part
 def find_linked(m: LazyMachine, at: int, record: int, g: int, most: int) -> int:
-    """Return how many rows of a buffer have the known values of their keys, if fewer than ``most``.
+    """Return how many rows of a buffer have a key that is known from the bindings, if they are fewer than
+    ``most``.
 
-    Otherwise -1. Their place is written to the frame ``at``. Expired rows, and rows outside of the positions
-    they must be between, are included.
+    If they are not, return -1. Where the rows are is written to the frame ``at``. They include expired rows,
+    and rows outside of the range of positions.
     """
     t = m.tables
     buffer = t[T_BUFFERS] + g * kept.SIZE
@@ -89,7 +90,7 @@ def find_linked(m: LazyMachine, at: int, record: int, g: int, most: int) -> int:
 
 @part
 def bound_rows(m: LazyMachine, item: int, at: int, record: int, limits: int) -> None:
-    """Write the bounds of a frame's rows: for the frame ``at``, in ``sums`` at ``limits``."""
+    """Write the bounds of the rows of the frame ``at`` to ``sums``, at ``limits``."""
     begin, end = element.ranges(m.tables, item), element.ranges_end(m.tables, item)
     frame.set_column(m.frames, at, bounded_column(m.tables, begin, end, frame.bound(m.frames, at)))
     set_bounds(m, begin, end, frame.bound(m.frames, at), frame.column(m.frames, at), record, limits)
@@ -114,13 +115,13 @@ def choose(m: LazyMachine, at: int, record: int, limits: int) -> bool:
             continue
         low = latest(m.frames, bound & element.before(t, item), -1)
         high = earliest(m.frames, bound & element.after(t, item), c[counter.AT])
-        # Written to the place of the next frame, and found again below.
+        # The rows found are written to the next frame, and found again below.
         number = find_rows(m, at + m.width, record, item, low, high)
         if number == 0:
             return False
         for one in range(element.conditions(t, item), element.conditions_end(t, item), condition.SIZE):
             if not condition.needs(t, one) & ~(bound | 1 << i) and condition.needs(t, one) & bound:
-                number = (number + 3) >> 2  # the estimated rest, if nothing is known of a condition
+                number = (number + 3) >> 2  # assume that a condition leaves a quarter of the rows
         if best == NOTHING or number < fewest:
             best, fewest = i, number
     if best == NOTHING:

@@ -1,4 +1,4 @@
-"""The lazy kernel's machine, its results, the head of its tables, and constants for nothing.
+"""The lazy kernel's machine, the results of its calls, and the head of its tables.
 
 The tables begin like those of ``filters._kernel_values``, as they have the same conditions. Their rows, and
 the records of the memory, are in ``records``.

@@ -1,7 +1,7 @@
-"""Too much work at once: how much an event may take, and which rows its search passes over.
+"""Limit work in a burst: how much work an event may take, and which rows its search passes over.
 
-A number of consecutive events has a common budget of work. An event gets the usual work of its kind from what
-is left; if less is left, rows that promise little are passed over. A sample of them, one in a few, is not.
+Consecutive events have a common budget of work. An event gets the usual work of its kind from the rest of the
+budget. If less is left, its search passes over rows that promise little, except one row in ``SAMPLED``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from spaseq.matching.nfa.compiled._kernel_memory import mix
 
 #: One row in this many is searched regardless of its promise.
 SAMPLED: Final = 4
-#: The usual work of a kind of events is known from about this many of the last ones.
+#: The usual work of a kind of events is an average over about this many of the last ones.
 _KNOWN_BY: Final = 8
-#: A partial search is extrapolated by at most this factor.
+#: The work of a search that passed over rows is extrapolated to all rows, by at most this factor.
 _MORE: Final = 8
 
 
@@ -36,14 +36,14 @@ def is_shown(m: LazyMachine, g: int, number: int, p: Ints) -> bool:
 
 @part
 def pass_by(p: Ints, position: int) -> None:
-    """Begin an event: the work of the event that leaves the recent ones no longer counts."""
+    """Begin an event: the work of the oldest of the recent events no longer counts."""
     p[passing.SPENT] -= p[passing.LATEST + position % passing.EVENTS]
     p[passing.LATEST + position % passing.EVENTS] = 0
 
 
 @part
 def allow(m: LazyMachine, p: Ints) -> None:
-    """Set how much of the current event's work is done."""
+    """Set which share of the current event's work is done."""
     p[passing.BEFORE] = m.counters[counter.TESTED] + p[passing.EMITTED]
     p[passing.SHARE] = passing.SURE
     left = max(0, p[passing.MOST] - p[passing.SPENT]) * passing.PARTS
@@ -66,8 +66,8 @@ def spend(m: LazyMachine, p: Ints) -> None:
 
 @part
 def shows(m: LazyMachine, chain: int, level: int, p: Ints) -> int:
-    """Return how much of the current event's work as an item of a chain is done: all, if a partial match may
-    wait.
+    """Return the share of the current event's work as an item of a chain that is done: all, if a partial
+    match may wait then.
     """
     before = element.before(m.tables, item_at(m, ordering.item(m.orders, chain, level)))
     for k in range(level + 1, item_count(m)):
@@ -78,7 +78,9 @@ def shows(m: LazyMachine, chain: int, level: int, p: Ints) -> int:
 
 @part
 def is_resumed(m: LazyMachine, number: int, one: int, level: int, p: Ints) -> bool:
-    """Return whether the current event is shown a waiting partial match: if all of its rows are shown."""
+    """Return whether the current event is shown a waiting partial match, which it is if it is shown all rows
+    of the match.
+    """
     pairs = (number * m.counters[counter.WAIT_ROOM] + one + 1) * m.size - 2 * level
     for k in range(level):
         g = element.gpm(m.tables, item_at(m, m.waits[pairs + 2 * k]))

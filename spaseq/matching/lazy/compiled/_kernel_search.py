@@ -52,8 +52,8 @@ from spaseq.matching.lazy.records import (
 
 @part
 def completed(m: LazyMachine, at: int, d: int, i: int, bound: int) -> bool:
-    """Return whether a partial match is valid now that item ``i`` is complete; the record is that
-    of frame d.
+    """Return whether a partial match is valid now that item ``i`` is complete; its record is that of frame
+    ``d``.
     """
     item = item_at(m, i)
     record, sums = at + frame.SIZE, sums_of(m, d)
@@ -116,8 +116,8 @@ def take(m: LazyMachine, at: int, d: int) -> bool:
 
 @part
 def leave(m: LazyMachine, at: int, d: int) -> bool:
-    """End a Kleene with the iteration of frame d, in the frame after it; return False if that
-    does not fit.
+    """End a Kleene with the iteration of frame ``d``, and write the result to the next frame; return False if
+    it may not end.
     """
     i = frame.item(m.frames, at)
     item = item_at(m, i)

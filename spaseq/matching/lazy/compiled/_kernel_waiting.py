@@ -36,13 +36,14 @@ def next_in_chain(m: LazyMachine, at: int, i: int) -> bool:
     low = latest(m.frames, frame.bound(m.frames, at) & element.before(t, item), -1)
     high = earliest(m.frames, frame.bound(m.frames, at) & element.after(t, item), m.counters[counter.AT])
     if low + 1 >= high:
-        return False  # the last item is still to come
+        return False  # an event for the item can only come in the future
     frame.set_item(m.frames, at, i)
     frame.set_count(m.frames, at, 1)
     frame.set_is_trigger(m.frames, at, 0)
     frame.set_low(m.frames, at, low)
     frame.set_high(m.frames, at, high)
-    # Skipping a few rows is faster than searching for the first and the last that may be taken.
+    # If few rows have the key, skipping some of them is faster than searching for the first and the last that
+    # may be taken.
     linked = find_linked(m, at, at - m.width + frame.SIZE, element.gpm(t, item), _FEW)
     if linked >= 0:
         return linked > 0
@@ -131,7 +132,9 @@ def drop_old(c: Ints, lists: Ints, waits: Ints, spans: Floats, size: int, number
 
 @part
 def next_waiting(m: LazyMachine, chain: int, level: int, p: Ints | None) -> int:
-    """Return the first partial match from here on with bounds that contain the current row; or the end."""
+    """Return the first partial match, from the current one on, with bounds that contain the current row; or
+    the end of the list.
+    """
     t, c = m.tables, m.counters
     item = item_at(m, ordering.item(m.orders, chain, level))
     bound = 0

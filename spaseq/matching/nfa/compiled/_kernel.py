@@ -3,7 +3,7 @@
 One call processes a batch as far as possible. Each event has two steps: *decide*, which changes no run,
 determines the effect on each run that the event concerns; *apply* carries it out. Between the two the kernel
 can stop, and be called again: if a condition is beyond the tables (``ASK``: the caller answers, and the same
-decisions are made again), if something is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or if an event has
+decisions are made again), if an array is full (``ROOM``, ``DECISIONS``, ``MORE_KEYS``), or if an event has
 several keys, and the caller must provide their order (``UNRANKED``).
 
 Most functions take a ``RunMachine`` first: the addresses of all arrays. ``t`` are the tables (``tables``),
@@ -66,9 +66,11 @@ Mask = npt.NDArray[np.bool_]
 
 @rare
 def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
-    """Write the partition keys of an event to ``KEYS``, their ranks after all keys; return how many.
+    """Write the partition keys of an event to ``KEYS``, and their ranks behind all keys; return the number of
+    keys.
 
-    In order of their ranks if ``ranked``: -2 if these are needed and missing. -1 if there is no room.
+    With ``ranked``, the keys are in the order of their ranks. Returns -2 if ranks are needed but missing, and
+    -1 if there is no room.
     """
     size = t[N_KEYS]
     if size == 0:
@@ -110,7 +112,7 @@ def find_keys(t: Ints, m: Ints, b: Ints, e: int, ranked: bool) -> int:
 
 @inlined
 def _is_known(m: Ints, size: int, new: int) -> bool:
-    """Return whether a key is one of those before it."""
+    """Return whether the key at ``new`` equals a key before it."""
     at = header.keys(m)
     while at < new:
         same = True
@@ -125,7 +127,7 @@ def _is_known(m: Ints, size: int, new: int) -> bool:
 
 @inlined
 def _is_alike(t: Ints, m: Ints, new: int) -> bool:
-    """Return whether a key equals the first one in all variables by which keys are ordered."""
+    """Return whether a key equals the event's first key in all variables by which keys are ordered."""
     alike = True
     for j in range(t[APART], t[N_KEYS]):
         alike = alike and m[new + j] == m[header.keys(m) + j]
@@ -204,7 +206,7 @@ def _run(machine: RunMachine) -> int:
                 ] > header.most_found(m):
                     return DRAIN
                 if not _has_room(t, m):
-                    header.set_answered(m, 0)  # runs change their order
+                    header.set_answered(m, 0)  # applying decisions changes the order of runs
                     return ROOM
                 apply(machine, e, key, p)
             header.set_answered(m, 0)
@@ -234,8 +236,8 @@ def consume(ints: Ints, p: int, position: int) -> None:
 
 @part
 def write_path(m: Ints, node: int, paths: Ints, at: int) -> int:
-    """Write position, candidate and row of the events of a run to ``paths`` from ``at`` on; return the
-    end.
+    """Write position, candidate and row of the events of a run to ``paths``, from ``at`` on. Return the place
+    behind them.
     """
     at += 3 * nodes.depth(m, node)
     j = at

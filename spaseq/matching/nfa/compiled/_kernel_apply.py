@@ -96,7 +96,7 @@ def complete(m: Ints, p: int, node: int, e: int, accept: int, unsure: int) -> No
 
 @rare
 def _is_open(t: Ints, m: Ints, w: int) -> bool:
-    """Return whether a negation must wait for the end of the window."""
+    """Return whether a gap of a wait is open, so that its negation must wait for the end of the window."""
     start = w + t[GAPS] + FIRST_GAP
     found = False
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
@@ -124,7 +124,7 @@ def end(t: Ints, m: Ints, w: int, e: int, accept: int) -> bool:
 
 @part
 def is_due(t: Ints, m: Ints, axis: int) -> bool:
-    """Return whether some match has waited long enough, at a place on the window's axis."""
+    """Return whether some waiting match is due at a place on the window's axis."""
     if t[TRAILS] == 0 or header.parked_count(m) == 0:
         return False
     return bool(axis > reach_after(waits.due(m, m[header.parked(m)]), t[LIMIT]))
@@ -135,8 +135,8 @@ def end_due(
     machine: RunMachine, axis: int, e: int, start: int,
     closes: bool,
 ) -> None:  # fmt: skip
-    """End the matches that are due at an event, or before it: they are found unless a forbidden event has
-    occurred.
+    """End the waiting matches that are due at an event, or before it. Each becomes a finding, unless a
+    forbidden event has occurred.
 
     ``start`` is the position of the batch's first event; ``closes``: no event will come, and all are due.
     There must be room for all waiting matches.
@@ -166,13 +166,14 @@ def end_due(
 
 # Apply: runs take an event, complete, wait at the gates of their new place, or end.
 
-#: In place of a stream, for events of several: only later events are excluded.
+#: In place of a stream, if gathered events of several streams bar a run: only events of a later time are
+#: excluded.
 _NO_STREAM: Final = 62
 
 
 @inlined
 def begin_bounds(t: Ints, m: Ints, w: int, time: int) -> None:
-    """Start the time bounds of a run that were to begin with this event."""
+    """Start the time bounds of a run that begin with this event."""
     count = t[SINCES_END] - t[SINCES]
     for j in range(w + t[SINCES], w + t[SINCES_END]):
         if m[j + count] != 0:
@@ -266,7 +267,7 @@ def _just_ends(t: Ints, place: int) -> bool:
 
 @inlined
 def _end_all(t: Ints, m: Ints, e: int, p: int, place: int, node: int) -> None:
-    """Complete a run in such a place; only its events are kept."""
+    """Complete a run in a place where ``_just_ends`` holds; only its events are kept."""
     for a in range(places.accepts(t, place), places.accepts_end(t, place), accepts.SIZE):
         complete(m, p, node, e, accepts.number(t, a), 0)
     release(m, node)
@@ -274,7 +275,9 @@ def _end_all(t: Ints, m: Ints, e: int, p: int, place: int, node: int) -> None:
 
 @part
 def follow(m: Ints, before: int, position: int, way: int, row: int) -> int:
-    """Return a node after another one, taking over one use of it."""
+    """Return a new node that follows the node ``before``; the caller's use of ``before`` becomes the new
+    node's.
+    """
     node = new_node(m)
     nodes.set_position(m, node, position)
     nodes.set_previous(m, node, before)
@@ -319,7 +322,7 @@ def _extend_all(
     if before != 0:
         hold(m, before)
     node = before
-    # In the order in which the events came.
+    # Nodes are added in the order in which the events came.
     last = NOWHERE
     for _ in range(size):
         chosen = -1
@@ -373,7 +376,7 @@ def _arrive(machine: RunMachine, e: int, to: int, taken: int, node: int) -> None
 
 @inlined
 def apply(machine: RunMachine, e: int, key: int, p: int) -> None:
-    # What leaves a heap does so before anything is added: it is counted, not named.
+    # Waits leave heaps before anything is added: their decision has only their number, best first.
     t, m, b, numbers = machine.t, machine.m, machine.b, machine.n
     for i in range(header.decided(m)):
         at = header.decisions(m) + i * decisions.SIZE

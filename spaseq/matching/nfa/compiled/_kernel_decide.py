@@ -47,7 +47,7 @@ from spaseq.matching.nfa.records import (
 
 @rare
 def _gather(machine: RunMachine, e: int, p: int, w: int, c: int) -> int:
-    """Do ``gather``; also return 0 if the event serves no part."""
+    """Call ``gather``, unless the event has no row for any part; return 0 then."""
     t, b = machine.t, machine.b
     for j in range(candidates.parts(t, c), candidates.parts_end(t, c), parts.SIZE):
         g = parts.gpm(t, j)
@@ -58,7 +58,7 @@ def _gather(machine: RunMachine, e: int, p: int, w: int, c: int) -> int:
 
 @rare
 def _show_gathering(machine: RunMachine, e: int, key: int, w: int) -> None:
-    """Decide for a wait at a gate where several events may be gathered."""
+    """Decide the effect of the event on a wait at a gate where several events may be gathered."""
     t, m, b = machine.t, machine.m, machine.b
     gate = waits.gate(m, w)
     barred = (waits.barred(m, w) >> batch.stream(b, e)) & 1
@@ -84,7 +84,9 @@ def _show_gathering(machine: RunMachine, e: int, key: int, w: int) -> None:
 
 @rare
 def _show_parted(machine: RunMachine, e: int, key: int, w: int) -> None:
-    """Decide for a wait at a gate where several queries wait for different elements that none may skip."""
+    """Decide the effect of the event on a wait at a gate of several queries: each waits for an element of its
+    own, which it must not skip.
+    """
     t, m, b = machine.t, machine.m, machine.b
     gate, bit, parts_with = waits.gate(m, w), 1, 0
     first, last, taken = batch.shares(b, e), batch.shares(b, e + 1), waits.taken(m, w)
@@ -150,7 +152,9 @@ def _is_of_bucket(t: Ints, m: Ints, b: Ints, bucket: int, gate: int, r: int) -> 
 
 @rare
 def _visit_heap(machine: RunMachine, e: int, key: int, bucket: int) -> None:
-    """Visit the waits of a heap with a bound that the event passes; without an order, make it a list."""
+    """Visit the waits of a heap with a bound that the event's value passes. If the value has no order, make
+    the heap a list.
+    """
     t, m, b, numbers, codes = machine.t, machine.m, machine.b, machine.n, machine.c
     root = buckets.root(m, bucket)
     gate = waits.gate(m, root)
@@ -215,7 +219,9 @@ def _visit_keys(
     machine: RunMachine, e: int, key: int, p: int, gate: int,
     share: int, at: int,
 ) -> None:  # fmt: skip
-    """Visit the waits at a gate that have the key of a share's rows; ``at``: offset of the key columns."""
+    """Visit the waits at a gate that have the join key of a row of a share; ``at``: offset of the key
+    columns.
+    """
     t, m, b = machine.t, machine.m, machine.b
     g = batch.gpm(b, share)
     for r in range(batch.first(b, share), batch.end(b, share)):
@@ -255,7 +261,7 @@ def decide(machine: RunMachine, e: int, key: int, p: int) -> None:
     header.set_asked(m, 0)
     m[header.kinds(m) + WONDERS] = 0
     header.set_serial(m, header.serial(m) + 1)
-    # A while loop: a range with a step would divide, for each event.
+    # This is a while loop because a range with a step would cost a division for each event.
     gate, last = places.gates(t, t[START]), places.gates_end(t, t[START])
     while gate < last:
         c = gates.candidates(t, gate)

@@ -1,4 +1,4 @@
-"""Negations: the gaps of runs, the rows they look back at, and whether forbidden rows are among these.
+"""Negations: the gaps of runs, the rows that a run looks back at, and whether a forbidden row is in a gap.
 
 A gap opens after some event (or when the window begins), and closes before the first event of the element
 that owns it. When that element is complete, nothing in the gap may be relevant for the forbidden unit, in the
@@ -148,7 +148,7 @@ def _precedes(time: int, stream: int, number: int, later: int, other: int, limit
 
 @rare
 def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None:
-    """Set the end of the gaps with an owner that begins with the run's next event."""
+    """Set the end of those gaps that have an owner but no end yet: they end before this event."""
     start = w + t[GAPS] + FIRST_GAP
     for gap in range(start, start + t[N_GAPS] * gaps.SIZE, gaps.SIZE):
         if gaps.forbidden(m, gap) != 0 and gaps.owner(m, gap) != 0 and gaps.before_stream(m, gap) == NOWHERE:
@@ -159,7 +159,7 @@ def begin(t: Ints, m: Ints, w: int, time: int, stream: int, number: int) -> None
 
 @part
 def _newest(t: Ints, m: Ints, w: int, check: int) -> int:
-    """Return the newest entry that a check of a run looks at; 0 if there is none."""
+    """Return the newest entry that a run's check must look at; 0 if there is none."""
     at, slots = checks.keys(t, check), w + SLOTS
     size = checks.keys_end(t, check) - at
     k0 = m[slots + t[at]] if size > 0 else 0
@@ -184,7 +184,7 @@ def _is_inside(m: Ints, gap: int, x: int, leads: bool) -> bool:
 
 @inlined
 def _is_before(t: Ints, m: Ints, w: int, gap: int, x: int, end: bool) -> bool:
-    """Return whether an entry is before the end of a gap, or with ``end`` of the window."""
+    """Return whether an entry is before the end of a gap, or with ``end``, before the end of the window."""
     if end:
         return entries.axis(m, x) <= reach_after(waits.first(m, w), t[LIMIT])
     time, stream, number = entries.time(m, x), entries.stream(m, x), entries.number(m, x)
@@ -194,7 +194,8 @@ def _is_before(t: Ints, m: Ints, w: int, gap: int, x: int, end: bool) -> bool:
 
 @part
 def look_back(machine: RunMachine, w: int, gap: int, view: int, end: bool) -> tuple[int, bool, int]:
-    """Return whether a forbidden row is in a gap; whether since the window began; and its latest place there.
+    """Return whether a forbidden row is in a gap. For a gap since the window began, also return whether a
+    forbidden row precedes the match, and its latest place on the window's axis.
 
     ``end``: the gap lasts to the end of the window.
     """
@@ -334,8 +335,8 @@ def may_end(machine: RunMachine, w: int, accept: int) -> bool:
 
 @rare
 def blur(t: Ints, m: Ints, f: Floats, w: int, kleene: int) -> None:
-    """Mark the aggregates of an iteration with several solutions: their number and sum are beyond
-    the tables.
+    """Mark the aggregates of an iteration with several solutions: the tables cannot express their count and
+    sum.
     """
     start = w + SLOTS + t[N_SLOTS] + 2 * t[N_KLEENES]
     for j in range(kleenes.aggregates(t, kleene), kleenes.aggregates_end(t, kleene)):

@@ -100,8 +100,8 @@ def _try(machine: RunMachine, w: int, c: int) -> int:
 
 @part
 def _judge_events(machine: RunMachine, w: int, c: int, into: int) -> int:
-    """Return whether events, one for each part, are a match of a candidate; ``into`` gets what
-    was gathered.
+    """Return whether events, one for each part, are relevant for a candidate. The gathered entries are
+    written to ``into``.
     """
     t, m = machine.t, machine.m
     size = (candidates.parts_end(t, c) - candidates.parts(t, c)) // parts.SIZE
@@ -159,8 +159,8 @@ def _is_barred(t: Ints, m: Ints, w: int, size: int) -> bool:
 
 @part
 def _begin(t: Ints, m: Ints, p: int, w: int, c: int, time: int) -> bool:
-    """Begin with the newest events of a time that a run can take, one for each part; return whether there are
-    any.
+    """Begin with the first combination: for each part, the newest event of a time that a run can take. Return
+    whether every part has one.
     """
     events = header.tried(m)
     heads = events + 2 * parts.LIMIT
@@ -189,10 +189,11 @@ def _go_on(m: Ints, w: int, size: int, time: int) -> bool:
 
 @part
 def gather(machine: RunMachine, position: int, time: int, p: int, w: int, c: int) -> int:
-    """Record the combinations with an event that a run can take; return how relevant ones exclude later
-    events.
+    """Record the combinations with an event that a run can take. Return how the relevant combinations exclude
+    later events.
 
-    0: there are none; 1: all are of several streams; 2: some are of one stream.
+    0: no combination is relevant; 1: each one has events of several streams; 2: some have events of one
+    stream only.
     """
     t, m = machine.t, machine.m
     if not _begin(t, m, p, w, c, time):

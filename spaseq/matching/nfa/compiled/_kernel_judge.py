@@ -33,7 +33,7 @@ def _is_of_key(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
 
 @inlined
 def belongs(t: Ints, m: Ints, b: Ints, g: int, r: int, key: int) -> bool:
-    """Return whether a row is of the partition's key; ``key`` 0: all rows of the event are."""
+    """Return whether a row has the partition's key. With ``key`` 0, all rows of the event have it."""
     return key == 0 or _is_of_key(t, m, b, g, r, key)
 
 
@@ -79,8 +79,8 @@ def judge_row(machine: RunMachine, w: int, unit: int, r: int) -> int:
 
 @part
 def judge(machine: RunMachine, share: int, key: int, w: int, c: int) -> tuple[int, int]:
-    """Return whether the event is relevant for a candidate of a wait; and the only relevant row, or -1 if
-    several.
+    """Return whether the event is relevant for a candidate of a wait. Also return the only relevant row, or
+    -1 if there are several.
 
     ``share``: the rows of the candidate's GPM in the event.
     """
@@ -109,8 +109,8 @@ def judge(machine: RunMachine, share: int, key: int, w: int, c: int) -> tuple[in
 
 @rare
 def answer(m: Ints, w: int, number: int) -> int:
-    """Return the answer of a question about a run that the tables cannot decide; record the question if it
-    has none.
+    """Return the answer of a question about a run that the tables cannot decide. If there is no answer yet,
+    record the question.
     """
     asked = header.asked(m)
     header.set_asked(m, asked + 1)

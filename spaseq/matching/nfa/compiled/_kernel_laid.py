@@ -1,4 +1,4 @@
-"""The runs found that are only events → columns of matches, in the order of delivery."""
+"""Write found runs that consist only of their events as columns of matches, in the order of delivery."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def lay(ints: Ints, ranks: Ints, n_keys: int, size: int, laid: Ints, work: Ints)
     forget nothing, if two of them have the same events, or if an event was taken for several of its
     solutions.
 
-    ``laid`` gets: the partition key of each run; the offset of each run's events, and the end of the last;
-    and of all ``size`` events first positions, then candidates, then rows. ``ranks``: for each candidate, the
-    rank of its GPM's name. ``work`` has room for an integer for each event, and for three for each run and
-    one more.
+    ``laid`` receives the partition key of each run, the offset of each run's events, and the end of the last
+    run. Then follow the positions of all ``size`` events, their candidates, and their rows. ``ranks``: for
+    each candidate, the rank of its GPM's name. ``work`` has room for an integer per event, three integers per
+    run, and one more.
     """
     m, out, w, rank = pointer(ints), pointer(laid), pointer(work), pointer(ranks)
     count = header.found_count(m)
@@ -86,7 +86,8 @@ def _sort(m: Ints, first: int, count: int, w: Ints, rank: Ints, ranks: int) -> b
 
     Return False if two of them have the same events.
     """
-    # After the order: room for another one; where the path of each begins; the paths, as comparable numbers.
+    # Behind the order: room for a second order, where the path of each run begins, and the paths as
+    # comparable numbers.
     other, begins, at = count, 2 * count, 3 * count + 1
     for i in range(count):
         w[i], w[begins + i] = i, at

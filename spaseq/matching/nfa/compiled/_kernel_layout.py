@@ -28,16 +28,16 @@ IS_LED: Final = 0
 LED: Final = 1
 UNSURE: Final = 2
 FIRST_GAP: Final = 3
-#: Shares of an event up to this size are searched one by one.
+#: Up to this size, an event's shares are searched one by one; above, by bisection first.
 _FEW_SHARES: Final = 4 * batch.SHARE
 
-#: In place of a stream: no event, and events of several streams.
+#: Values in place of a stream: there is no event; there are events of several streams.
 NOWHERE: Final = -2
 SEVERAL: Final = -1
 # For a negation: the range of its checks, for each view (the Kleenes in progress when it is decided).
 FORBIDDEN_SIZE: Final = 2
 
-# What was gathered: 1 if some of the events have several solutions, and an entry for each part.
+# The size of gathered events: 1 if some of them have several solutions (else 0), then an entry for each part.
 GATHERED_SIZE: Final = 1 + parts.LIMIT
 
 

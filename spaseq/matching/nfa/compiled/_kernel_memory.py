@@ -48,8 +48,8 @@ def mix(code: int, value: int) -> int:
 
 @part
 def find_partition(m: Ints, size: int, key: int) -> int:
-    """Return the partition with the ``size`` key ids at ``key``, a new one if needed; 0 if there
-    is no room.
+    """Return the partition with the ``size`` key ids at ``key``; make it if it does not exist. Return 0 if
+    there is no room.
     """
     if size == 0:
         return int(header.partitions(m))
@@ -169,7 +169,9 @@ def remove(m: Ints, w: int) -> None:
 
 @part
 def find_bucket(m: Ints, gate: int, p: int, k0: int, k1: int, k2: int, k3: int, make: bool) -> int:
-    """Return the bucket of a gate, partition and key; with ``make``, a new one if needed, else 0."""
+    """Return the bucket of a gate, partition and key. If there is none, make it if ``make`` is set, else
+    return 0.
+    """
     code = gate * _ODD_0 + p * _ODD_1 + k0 * _ODD_2 + k1 * _ODD_3 + k2 * _ODD_4 + k3 * _ODD_5
     code = (code ^ (code >> 29)) * _MULTIPLIER
     mask = header.bucket_count(m) - 1
@@ -216,7 +218,7 @@ def move_partition(t: Ints, old: Ints, p: int, new: Ints) -> int:
 
 @inlined
 def note(m: Ints, w: int, c: int, row: int) -> None:
-    """Record a decision; without room it is only counted."""
+    """Record a decision; if there is no room, only count it."""
     count = header.decided(m)
     if count < header.most_decisions(m):
         at = header.decisions(m) + count * decisions.SIZE

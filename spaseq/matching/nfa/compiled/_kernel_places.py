@@ -46,8 +46,8 @@ def bucket_of(t: Ints, m: Ints, w: int, p: int) -> int:
 
 @inlined
 def bucket_of_row(t: Ints, m: Ints, b: Ints, gate: int, p: int, r: int, at: int) -> int:
-    """Return the bucket at a gate of the key that a row has in the columns from ``at`` on; 0 if there is
-    none.
+    """Return the bucket at a gate for the key in a row's columns, which are listed from ``at`` on. Return 0
+    if there is none.
     """
     size = gates.keys_end(t, gate) - gates.keys(t, gate)
     k0 = value(b, t[at], r)
@@ -85,7 +85,7 @@ def is_orderly(code: int) -> bool:
 
 @inlined
 def bound(t: Ints, m: Ints, w: int, numbers: Floats) -> float:
-    """Return the sort key of a wait in its heap: the least leaves first."""
+    """Return the sort key of a wait in its heap; the wait with the least key leaves first."""
     gate = waits.gate(m, w)
     return float(numbers[waits.slot(m, w, gates.slot(t, gate))] * gates.sign(t, gate))
 
@@ -133,7 +133,7 @@ def pop(t: Ints, m: Ints, bucket: int, numbers: Floats) -> int:
 
 @rare
 def dissolve(m: Ints, bucket: int) -> None:
-    """Turn a heap into a list, for an event with a value that has no plain place in the order."""
+    """Turn a heap into a list, for an event with a value that cannot be ordered by its double alone."""
     stack = buckets.root(m, bucket)
     buckets.set_root(m, bucket, 0)
     while stack != 0:
@@ -186,9 +186,7 @@ def unpark(m: Ints) -> int:
 
 @inlined
 def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
-    """Return whether a place has no wait, or one that cannot continue at a place on the window's axis and a
-    time.
-    """
+    """Return whether a wait is unused, or cannot continue at a place on the window's axis and a time."""
     if waits.gate(m, w) == 0 or axis > reach_after(waits.first(m, w), limit):
         return True
     return bool(waits.barred(m, w) != 0 and time > waits.bar_time(m, w))
@@ -196,7 +194,7 @@ def is_over(m: Ints, w: int, limit: int, axis: int, time: int) -> bool:
 
 @part
 def carry(old: Ints, old_f: Floats, w: int, new: Ints, new_f: Floats) -> int:
-    """Copy a wait into another memory. In ``old``, USES of a moved node says where it is (negated)."""
+    """Copy a wait into another memory. In ``old``, USES of a moved node is its new place, negated."""
     to = new_wait(new)
     for j in range(header.width(old)):
         if j != waits.SUMS:
@@ -239,7 +237,7 @@ def move(
 
 @part
 def drop(m: Ints, p: int, position: int) -> None:
-    """End the runs of a partition; those to come begin after a position."""
+    """End the runs of a partition; events up to ``position`` begin no later run."""
     partitions.set_head(m, p, 0)
     partitions.set_dropped(m, p, position)
     for w in range(header.waits(m) + header.width(m), header.next_wait(m), header.width(m)):

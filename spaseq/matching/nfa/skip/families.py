@@ -59,7 +59,8 @@ class FamilyMachine(PartitionRuns):
         super().__init__(program, context, window, single)
 
     def reset(self) -> None:
-        # The wait for a match's first event; and each ALL, by the number of the run that waits for it.
+        # The waits for a match's first event, by number; and each ALL, by the number of the run that waits
+        # for it.
         self._starts: dict[int, Wait] = {}
         self._gatherings: dict[int, AllGathering] = {}
         super().reset()
@@ -77,7 +78,7 @@ class FamilyMachine(PartitionRuns):
     def _traced(self, before: PartialMatch, run: PartialMatch, trace: ChoiceTrace) -> PartialMatch:
         first = before.first
         if first is None:
-            # Among simultaneous events the first is that of the first stream, in any order of arrival.
+            # Of simultaneous events, the first is the one of the first stream, whichever arrived first.
             events = (event for _, event in run.choices)
             first = min(events, key=lambda event: self._preference.moment(event.stamp))
         return replace(run, first=first, trace=trace)
@@ -126,7 +127,9 @@ class FamilyMachine(PartitionRuns):
         return left
 
     def merge(self, first: Occurrence, now: Moment, tick: Moment) -> None:
-        """Among the runs of a first event with the same future, keep only the preferred one; see ``cut``."""
+        """Keep only the preferred run among the runs of a first event that have the same future; see
+        ``cut``.
+        """
         _, members = self._families.get(first.position, (first, {}))
         if len(members) <= FEW:
             return
@@ -145,8 +148,8 @@ class FamilyMachine(PartitionRuns):
                 self._remove(wait)
 
     def beginnings(self, tick: Moment) -> set[Moment]:
-        """Return the current events with which a match may begin that also takes a future event of their
-        time.
+        """Return the moments of the current events with which a match may begin that also takes a
+        simultaneous future event.
         """
         return {
             moment
@@ -158,15 +161,15 @@ class FamilyMachine(PartitionRuns):
         }
 
     def begins(self, first: Moment, now: Moment, tick: Moment) -> list[ChoiceTrace]:
-        """Return choices of which one is a lower bound for all matches that begin with an event and a future
-        one.
+        """Return lower bounds: each match that begins with an event and a future one is at or above one of
+        them.
         """
         waits = [w for w in self._starts.values() if any(isinstance(way.unit, Both) for way, *_ in w.begun)]
         return [self._bound(wait, now, tick, first) for wait in waits]
 
     def _rough_bound(self, wait: Wait, now: Moment, tick: Moment) -> ChoiceTrace:
-        """Return a bound like ``_bound`` that ignores which current events could be taken: for many runs of
-        one future.
+        """Return a bound like ``_bound``, but ignore which current events could be taken. It serves to
+        compare runs with the same future.
         """
         match wait.gate.ways[0].unit:
             case Atom():
@@ -178,15 +181,15 @@ class FamilyMachine(PartitionRuns):
         return self._preference.bound(wait.run.trace, wait.gate.order, chosen, now)
 
     def _bound(self, member: Member, now: Moment, tick: Moment, first: Moment = ALWAYS) -> ChoiceTrace:
-        """Return a lower bound of the choices of all matches from here, except those with events before
-        ``first``.
+        """Return a lower bound of the choices of all matches that a run may become, without current events
+        before ``first``.
         """
         outer, gathering = _outermost(member)
         chosen = self._least(outer, gathering or self._gatherings.get(outer.number), now, tick, first)
         return self._preference.bound(outer.run.trace, outer.gate.order, chosen, now)
 
     def _least(self, wait: Wait, gathering: Home | None, now: Moment, tick: Moment, first: Moment) -> Chosen:
-        """Return the least choice of the step that a run waits for, or the beginning of it."""
+        """Return the least choice of the step that a run waits for, or the beginning of that choice."""
         unit = wait.gate.ways[0].unit
         if isinstance(unit, Atom):
             return (now,)
@@ -215,11 +218,11 @@ class FamilyMachine(PartitionRuns):
                     yield self._preference.moment(event.stamp)
 
     def _in_hand(self, tick: Moment) -> list[Occurrence]:
-        """Return the events that a future one may be gathered with."""
+        """Return the current events that may be gathered with a future one."""
         return self._now if self._now and tick <= (self._now[0].time,) else []
 
     def _alive(self, first: Occurrence) -> Iterator[tuple[int, Member]]:
-        """Yield the runs that may still become a match that begins with an event."""
+        """Yield the runs that began with an event and may still become a match."""
         _, members = self._families.get(first.position, (first, {}))
         for number, member in members.items():
             if self._may_step(member) if isinstance(member, Wait) else number in member.found:
@@ -234,7 +237,7 @@ class FamilyMachine(PartitionRuns):
                 return False
         if not wait.blockers or not isinstance(wait.gate.ways[0].unit, Atom):
             return bool(wait.begun)
-        # Later events are excluded: it must be simultaneous with the event that excludes it.
+        # Later events are excluded: the next event must be simultaneous with the one that excludes them.
         time, frontier = wait.blockers[0][0].time, wait.run.frontier
         coming = (Stamp(time, stream, _LAST) for stream in self.context.streams)
         return any((frontier is None or frontier.precedes(s)) and not wait.bars([s]) for s in coming)

@@ -50,7 +50,7 @@ _FAMILIES: Final = 1 << 11
 
 
 class Families:
-    """All runs of a query, by the first events they began with."""
+    """All runs of a query, grouped by their first event."""
 
     def __init__(self, ordering: Ordering, budget: Budget) -> None:
         self._budget = budget
@@ -70,7 +70,7 @@ class Families:
 
     @property
     def machine(self) -> SkipMachine:
-        """Its arrays, as the kernel takes them."""
+        """The arrays, in the form that the kernel takes."""
         machine, m = self._machine, self.runs.ints
         if machine is None or machine.m is not m:
             tables, pairs = self._compiled.tables, len(self.seen) // 2
@@ -80,16 +80,20 @@ class Families:
 
     @property
     def found(self) -> int:
-        """How many matches were found and not forgotten."""
+        """The number of matches that were found and not yet forgotten."""
         return int(self.rows[roster.COUNT])
 
     def oldest(self, otherwise: int, column: int, members: int = -1) -> int:
-        """Return a column of the oldest family that one of these members needs."""
+        """Return a column of the oldest family that one of these members needs; ``otherwise`` if there is
+        none.
+        """
         family = int(k.oldest(self.rows, members))
         return int(self.rows[family + column]) if family else otherwise
 
     def make_room(self) -> None:
-        """Make room for what needs it; there must be no undelivered matches. Raises ``LimitError``."""
+        """Make room for families and runs, where it is missing; there must be no undelivered matches. Raises
+        ``LimitError``.
+        """
         a, m = self.rows, self.runs.ints
         if not a[roster.FREE] and a[roster.NEXT] >= a[roster.END]:
             self._budget.takes("families", 16 * len(a))
@@ -135,9 +139,9 @@ class Families:
 class Preferred(NamedTuple):
     """Preferred matches in the order in which they are delivered, a row each.
 
-    ``members``: of each, as bits; ``turns``: the events of the batch that deliver them. ``keys`` are the
-    partition's values; ``ways`` how they ended; ``depths`` how many events they have. ``steps`` are these
-    events, one match after the other: position, candidate, and row.
+    ``members``: the members of each match, as bits; ``turns``: the events of the batch that deliver the
+    matches. ``keys`` are the partition's values, ``ways`` how the matches ended, ``depths`` how many events
+    they have. ``steps`` are the events, one match after the other: position, candidate, and row.
     """
 
     members: Ints
@@ -185,7 +189,7 @@ class SkipMatcher:
         )
         several = len(set(pattern.streams)) > 1
         self._ranked = RankedEvents(c.gpms, context.rank, dictionary) if several else None
-        # The matches of a large single event, from before it was taken with a batch.
+        # Matches of earlier events that were found when a single event came that must be taken as a batch.
         self._before: list[Block] = []
         self.families = Families(ordering, budget)
         # The order of the current batch's keys, if it was needed.
@@ -292,7 +296,7 @@ class SkipMatcher:
         return iter(found) if found else None
 
     def _released(self, ranked: RankedEvents, time: int) -> Iterator[Block]:
-        """Yield the matches of events held before a time."""
+        """Process the held events that are before a time; yield their matches."""
         yield from self._in_order(ranked.advance(time))
         for held in ranked.due(time):
             axis = self._window.place(held.event.at.time, ranked.next)
@@ -302,7 +306,7 @@ class SkipMatcher:
             yield from self._complete(columns, ranked.step()) or ()
 
     def _gather(self, ranked: RankedEvents) -> None:
-        """Make a batch of the held single events, and count it."""
+        """Hold the held single events as a batch instead, and count their solutions."""
         if not ranked.held:
             return
         taking, held, ranked.held = self._columns.taking, ranked.held, []
@@ -339,14 +343,15 @@ class SkipMatcher:
     def settled(self, time: int, members: int = -1) -> int:
         """Return the time up to which all matches were delivered, when the query's time is ``time``.
 
-        An undecided match ends no earlier than it began. ``members``: of the matches, as bits.
+        An undecided match ends no earlier than it began. ``members``: the members that the matches are for,
+        as bits.
         """
         held = time if self._ranked is None else self._ranked.oldest(time)
         return min(time, held, self.families.oldest(time, families.TIME, members))
 
     def _finish(self, at: int, time: int, *, closes: bool = False) -> Iterator[Block]:
-        """Yield the matches that are due before a place on the window's axis, and a time; all if no event
-        comes.
+        """Yield the matches that are due before a place on the window's axis and before a time; with
+        ``closes``, all matches.
         """
         k.finish(self.families.machine, at, time, closes)
         yield from self._found()
@@ -399,15 +404,16 @@ class SkipMatcher:
         return self._columns.packed(chunk, axis)
 
     def _oldest(self, axis: int) -> int:
-        """Return the oldest place of events in matches, on the window's axis, when an event is at ``axis``.
+        """Return the oldest place on the window's axis that an event of a match may have, when the newest
+        event is at ``axis``.
 
-        A match that is due with that event may have older events than its window.
+        A match that is due with the newest event may have events older than the newest event's window.
         """
         return min(axis - self._tables.item(v.LIMIT), self.families.oldest(axis, families.FIRST))
 
     def _renew(self) -> None:
-        """Clear ids that may have another meaning now: ended runs may still hold some, but see no more
-        events.
+        """Forget answers with ids that may have another meaning now. Ended runs may still hold such ids, but
+        they see no more events.
         """
         if self._columns.renew():
             self.families.runs.forget_answers()

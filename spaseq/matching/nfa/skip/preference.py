@@ -1,4 +1,6 @@
-"""Preference under AFTER MATCH SKIP (semantics, 6): where a match may begin, which of two is preferred."""
+"""Preference under AFTER MATCH SKIP (semantics, 6): where a match may begin, and which of two is
+preferred.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from spaseq.matching.model import Found
 
 # Where the next match may begin (semantics, section 6, AFTER MATCH SKIP).
 
-#: The place of an event in the order of all: its time, its stream's rank by IRI, its number there.
+#: The place of an event in the order of all events: its time, its stream's rank by IRI, its number in the
+#: stream.
 Moment = tuple[float, ...]
 
 #: Returns the rank of a stream, given by its id, in the order of IRIs.
@@ -44,7 +47,9 @@ def resumed_at(skip: Skip, found: Found, rank: Rank) -> Moment:
 
 
 def falls_back(skip: Skip, found: Found, rank: Rank) -> bool:
-    """Return whether SKIP TO names no event of a match, or its first, from which no other match may begin."""
+    """Return whether SKIP TO names no event of a match, or the first one, with which no other match may
+    begin.
+    """
     if skip.gpm is None:
         return False
     first = min(moment(event.stamp, rank) for _, event in found.events)
@@ -73,16 +78,18 @@ Chosen = tuple[object, ...]
 
 
 def least(node: Node, old: Callable[[Atom], Moment | None], now: Moment) -> Chosen:
-    """Return the least path of a GPM, an ``&`` or a ``|`` of them with a future event, not before ``now``.
+    """Return the least path with a future event (at ``now`` or later), for a GPM, or an ``&`` or ``|`` of
+    GPMs.
 
-    ``old``: the earliest of the current events that a GPM may take along with it; None if there is none.
+    ``old`` returns the earliest current event that a GPM may take along with the future one; None if there is
+    none.
     """
     return _least(node, old, now)[1]
 
 
 def _least(node: Node, old: Callable[[Atom], Moment | None], now: Moment) -> tuple[Chosen | None, Chosen]:
-    """Return the least path of current events, None if there is none, and the least one with a
-    future event.
+    """Return the least path of current events only (None if there is none), and the least path with a future
+    event.
     """
     match node:
         case Atom():
@@ -112,8 +119,8 @@ def _smallest(paths: list[Chosen]) -> Chosen | None:
 def least_gathered(operands: Sequence[Sequence[tuple[Moment, Chosen]]], now: Moment) -> Chosen:
     """Return the least choice of an ``ALL`` of GPMs with a future event, not before ``now``.
 
-    ``operands``: for each GPM its matches so far: when, and with which choices. Of a future choice only the
-    moment and the operand are known, which suffices: they differ from those of all current ones.
+    ``operands``: for each GPM, the moments of its matches so far, each with its choices. Of a future choice
+    only the moment and the operand are known. They suffice, since no current choice has both of them.
     """
     olds = [min(found, default=None) for found in operands]
     ways = product(*([None] if old is None else [None, old] for old in olds))
@@ -128,7 +135,9 @@ def least_gathered(operands: Sequence[Sequence[tuple[Moment, Chosen]]], now: Mom
 
 
 def open_bounds(gates: Sequence[Gate]) -> dict[Gate, tuple[Until, ...]]:
-    """Return the time bounds that runs before each gate are in: they end before they begin again."""
+    """Return, for each gate, the time bounds that are open in runs before it: each will end before it begins
+    again.
+    """
     found: dict[Gate, dict[int, Until]] = {gate: {} for gate in gates}
 
     def before(actions: Sequence[Action], after: dict[int, Until]) -> dict[int, Until]:
@@ -187,7 +196,7 @@ class Preference:
         """Return the choices after a run has taken an ``ALL``: its operands' steps in time order, ties by
         operand.
 
-        The decisions of an operand after a step, up to its next one, belong to that step.
+        The decisions of an operand after a step, up to its next step, belong to the earlier step.
         """
         steps = sorted(
             (moment, operand, choice)
@@ -224,7 +233,7 @@ def preferred(one: ChoiceTrace, other: ChoiceTrace) -> bool:
         if x.before is None or y.before is None:
             break
         x, y = x.before, y.before
-    # Only there are the choices comparable; later ones may be of different things.
+    # Only the first different choices are comparable; later ones may be of different things.
     return one.depth < other.depth if parted is None else parted[0].choice < parted[1].choice
 
 
@@ -260,15 +269,16 @@ def gathered(part: ChoiceTrace | None) -> tuple[Moment, tuple[object, ...]]:
 
 
 class Merging:
-    """Decides what runs of one first event must agree in.
+    """Decides in what runs of one first event must agree to have the same future.
 
-    Filters and joins must read plain variables: values of past iterations are not compared.
+    This is possible only if filters and joins read plain variables: values of past iterations are not
+    compared.
     """
 
     def __init__(self, pattern: SequencePattern) -> None:
         nodes = list(walk(pattern.root))
         kleenes = {node.id: node for node in nodes if isinstance(node, Kleene)}
-        # From this many iterations on, all numbers are equivalent.
+        # By Kleene: from this many iterations on, all numbers of iterations are equivalent.
         self._limits = {k: n.minimum if n.maximum is None else n.maximum for k, n in kleenes.items()}
         self._single = len(set(pattern.streams)) == 1
         conditions = [item.condition for item in _filters(pattern)]
@@ -308,7 +318,7 @@ class Merging:
 
 
 def _filters(pattern: SequencePattern) -> Iterator[Filter]:
-    """Yield the filters of a match in progress."""
+    """Yield the filters that are evaluated while a match is in progress."""
     yield from pattern.where
     for node in walk(pattern.root):
         if isinstance(node, Atom):

@@ -1,7 +1,8 @@
-"""The events of several streams in one order: simultaneous ones by their streams' IRIs, as preference needs.
+"""Put the events of several streams in one order, as preference requires: simultaneous events by their
+streams' IRIs.
 
-Of the newest time, only events of the first stream can be processed at once: events of an earlier stream may
-still come before the others. The rest is held until time advances.
+Of the events with the newest time, only those of the first stream can be processed at once. The others are
+held until time advances, because events of an earlier stream may still arrive.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Due events, the first at position ``start`` of all in this order."""
+    """Due events, the first of which has position ``start`` in the order of all events."""
 
     batch: EventBatch
     start: int
@@ -35,7 +36,7 @@ class Ready:
 
 
 class HeldEvent(NamedTuple):
-    """A held single event; ``solved``: the GPMs' solutions in it, see ``Taking.solve``."""
+    """A held single event; ``solved``: the solutions of the GPMs in it, see ``Taking.solve``."""
 
     rank: int
     n: int
@@ -44,9 +45,9 @@ class HeldEvent(NamedTuple):
 
 
 class RankedEvents:
-    """Orders events. ``gpms``: the solutions of these are needed.
+    """Orders events. ``gpms``: the GPMs with solutions that are needed.
 
-    Single events are ``held`` as they are, until a batch comes: all are of one time.
+    Single events are kept in ``held`` until a batch comes; all of them have the same time.
     """
 
     def __init__(self, gpms: Sequence[str], rank: Rank, dictionary: Dictionary) -> None:
@@ -96,7 +97,7 @@ class RankedEvents:
         return due
 
     def keep(self, batch: EventBatch, tables: Sequence[Solutions]) -> None:
-        """Hold events, in their order, while no batch is held."""
+        """Hold a batch of events that are in order; there must be no held batch."""
         self._held = _chunk(batch, tables, np.arange(len(batch)))
 
     def push(self, batch: EventBatch, solutions: Mapping[str, Solutions]) -> Ready | None:
@@ -131,7 +132,7 @@ class RankedEvents:
 
 
 def _chunk(batch: EventBatch, tables: Sequence[Solutions], events: Ints) -> SolvedBatch:
-    """Return some events with their solutions, in this order; it keeps their terms."""
+    """Return some events with their solutions, in the given order; the result keeps their terms."""
     places = np.full(len(batch), -1, dtype=np.int64)
     places[events] = np.arange(len(events))
     known: dict[int, tuple[Ints, Ints]] = {}

@@ -4,7 +4,8 @@
 merged. ``a`` are the *families*, the runs of one first event each. Their runs are waits in the runs kernel's
 memory ``m``, linked in order of preference; the head of a partition is its first family there.
 
-Several queries may run as one, its *members*, each a bit: a run is of some of them (``waits.members``).
+Several queries may run as one: its *members*, each a bit. ``waits.members`` has the members that a run is
+for.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ AS_TIME: Final = -3  # any integer
 # Time bounds: the place in a wait of their beginning, and the limit's place in the tables.
 BOUND_SIZE: Final = 2
 
-#: Follows a decision that is refused some options: these, as bits.
+#: A record that follows a decision, with the options that are refused to that decision, as bits.
 REFUSED: Final = -5
 MOST_OPTIONS: Final = 60
 
@@ -51,7 +52,7 @@ class SkipMachine(NamedTuple):
     """What the kernel works on, besides a ``RunMachine``: arrays, or in compiled code their addresses.
 
     ``t``: tables; ``m``: the memory of runs; ``o``: options; ``a``: families. ``s``: a hash set of the runs
-    that an event has made in the list, of ``size`` pairs, a power of two. ``n``: for each partition the
+    that the current event has put in lists, of ``size`` pairs, a power of two. ``n``: for each partition the
     serial number of the newest event of each GPM, if members have different GPMs.
     """
 
@@ -99,7 +100,8 @@ class roster(Record):
     due, set_due = reads_head(DUE), writes_head(DUE)
     #: Families that the current event may concern, in a chain.
     called, set_called = reads_head(11), writes_head(11)
-    #: How many different windows members have; then for each the oldest family that is not over.
+    #: The number of different windows of members; then, for each window, the oldest family that has not
+    #: expired.
     LEVELS: Final = 12
     levels = reads_head(LEVELS)
     level, set_level = reads_item(13, 1), writes_item(13, 1)
@@ -127,7 +129,7 @@ class families(Record):
     set_time = writes(TIME)
     next, set_next = reads(6), writes(6)
     back, set_back = reads(7), writes(7)
-    #: In the order in which families began.
+    #: The next and the previous family, in the order in which families began.
     LATER: Final = 8
     later, set_later = reads(LATER), writes(LATER)
     earlier, set_earlier = reads(9), writes(9)
@@ -135,7 +137,8 @@ class families(Record):
     foremost, set_foremost = reads(12), writes(12)
     #: In the chain ``roster.soon``: the next one, or END; 0: not in it.
     soon, set_soon = reads(13), writes(13)
-    #: The serial number of the last event it was called for; then the next one called for it.
+    #: The serial number of the last event for which it was in the chain ``roster.called``; then the next
+    #: family there.
     called, set_called = reads(14), writes(14)
     after, set_after = reads(15), writes(15)
     #: The members that need it; the members with live runs; the members with matches in it.
@@ -150,7 +153,7 @@ class families(Record):
 
 
 class preferences(Record):
-    """The header of a query's options: the most of a place, how SKIP goes on, where sections begin.
+    """The header of a query's options: the most options of a place, how SKIP goes on, where sections begin.
 
     It is at place 0 of ``o``, which is read-only. Places that Python writes have names in capitals.
     """
@@ -176,7 +179,7 @@ class preferences(Record):
     #: By candidate: its step.
     STEPS: Final = 6
     steps = reads_head(STEPS)
-    #: By gate: where the time bounds that runs there are in begin and end.
+    #: By gate: where the list of the time bounds that are open in runs there begins and ends.
     BOUNDS: Final = 7
     bounds = reads_head(BOUNDS)
     #: Whether options have conditions of their own.

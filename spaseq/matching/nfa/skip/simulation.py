@@ -2,8 +2,8 @@
 
 The runs of one first event are a *family*. They are the interpreter's runs, with their choices. When one of
 them is complete, runs that can only become less preferred matches are cut. When no run is left that can
-become a preferred one, it is the family's match. Families are decided in the order of their first events;
-SKIP determines where the next one may begin.
+become a preferred one, the complete run is the family's match. Families are decided in the order of their
+first events; SKIP determines where the next one may begin.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PreferredRun:
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """The matches of one first event: the preferred one of the certain ones, and the waiting ones."""
+    """The matches of one first event: the preferred one of the certain matches, and the waiting matches."""
 
     first: Occurrence
     moment: Moment
@@ -78,7 +78,7 @@ class SkipSimulation:
         self._families: list[Family] = []
         self._by_position: dict[int, Family] = {}
         self._at = self._time = BEGINNING
-        # No event will come before the first moment; none before the second will be gathered.
+        # No event will come before ``_now``; no event before ``_tick`` will be gathered with a future one.
         self._now = self._tick = ALWAYS
         # Where the next match may begin.
         self._resume = ALWAYS
@@ -186,7 +186,7 @@ class SkipSimulation:
         """Return the matches that are decided now."""
         found = []
         if self._skip.mode is SkipMode.TO_NEXT_EVENT:
-            # Then families do not affect each other.
+            # In this mode, families do not affect each other.
             for family in list(self._families):
                 if self._decided(family):
                     self._forget(family)
@@ -211,7 +211,7 @@ class SkipSimulation:
         best = family.best
         over = self._window.closing(family.first) <= self._at
         if not over and self._in_turn and self._now <= family.moment:
-            return False  # or begin a match that skips it
+            return False  # a future event may begin a match that skips this family
         if not over and self._gathers and self._tick <= family.moment and not self._begun(family):
             return False
         if best is None:
@@ -222,19 +222,19 @@ class SkipSimulation:
         return over and not family.waiting
 
     def _begun(self, family: Family) -> bool:
-        """Return whether no preferred match begins with the family's event, or one before it, and a future
-        one.
+        """Return whether no preferred match can still begin with two events at once: the family's event, or
+        one before it, and a future event.
         """
         beginnings = self._machine.beginnings(self._tick)
         if self._in_turn and any(self._resume <= moment < family.moment for moment in beginnings):
-            return False  # it skips this one
+            return False  # that match skips this family
         if family.moment not in beginnings:
             return True
         window = self._machine.begins(family.moment, self._now, self._tick)
         return family.best is not None and not any(preferred(b, family.best.trace) for b in window)
 
     def _leave_out(self) -> None:
-        """End runs that can only lead to matches that others lead to, or that are skipped."""
+        """End runs with matches that other runs also lead to, or that will be skipped."""
         together = self._gathers or self._in_any_order or not self._single
         if self._families and self._skip.mode is SkipMode.PAST_LAST_EVENT and not together:
             head = self._families[0]

@@ -76,8 +76,9 @@ def beyond(pattern: SequencePattern) -> tuple[Obstacle, ...]:
 def _compiled(pattern: SequencePattern, intern: Callable[[Term], int]) -> NfaTables:
     """Return the tables of the runs kernel. Raises ``BeyondTables`` where runs may be equally preferred.
 
-    Where a sequence is written out, once for each side of a ``|``, an event leads to several places, between
-    which only a later choice decides; the kernel's runs have an order from the beginning.
+    A sequence may be written out once for each side of a ``|``. Then an event leads to several places, and
+    only a later choice decides which is preferred. The kernel's runs, however, have an order from the
+    beginning.
     """
     compiled = compile_tables(pattern, intern)
     if any(len(gate.ways) > 1 for gate in compiled.analysis.gates):
@@ -114,7 +115,9 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class OptionStep:
-    """A candidate: the members that take an event as it, that must not skip it, and that name it in SKIP."""
+    """The members of a candidate, as bits: the ``members`` that take an event as this candidate, the members
+    that must not skip it (``bars``), and the members that name it in SKIP (``target``).
+    """
 
     members: int
     bars: int
@@ -123,10 +126,11 @@ class OptionStep:
 
 @dataclass(frozen=True, slots=True)
 class MemberMasks:
-    """The members' parts of the tables, if queries run as one: each member is a bit.
+    """The members that each part of the tables is for, if queries run as one: each member is a bit.
 
-    ``gates`` and ``accepts`` have the members of each by its number, ``steps`` of each candidate; ``own`` are
-    the GPMs of each member, as bits: empty if all members have all. ``reaches``: the reach of windows.
+    ``gates`` and ``accepts`` have the members of each gate and accept, by its number; ``steps`` has the
+    members of each candidate. ``own`` has the GPMs of each member, as bits; it is empty if all members have
+    all GPMs. ``reaches``: the reach of each member's window.
     """
 
     gates: Sequence[int]
@@ -178,7 +182,7 @@ def ordering(compiled: NfaTables, mode: SkipMode, sliding: bool, members: Member
         raise BeyondTables(f"there are at most {MOST_OPTIONS} ways on from an event", str(most))
     whose = _Whose(compiled, members)
     header = [0] * preferences.SIZE
-    # A match is an option of each member's own.
+    # A match counts as one option for each of its members.
     header[preferences.MOST] = max(
         sum(1 if option.goes_on else whose.of(option).bit_count() for option in options)
         for options in choices
@@ -264,7 +268,7 @@ def _choices(compiled: NfaTables) -> Iterator[tuple[Option, ...]]:
 
 
 class _Alike:
-    """What is read of a run before a gate from there on: runs that agree in it have the same future."""
+    """What is read later of a run that waits before a gate: runs that agree in it have the same future."""
 
     def __init__(self, compiled: NfaTables) -> None:
         self._analysis = analysis = compiled.analysis
@@ -274,7 +278,7 @@ class _Alike:
         self._final = [step for item in where for step in analysis.steps(item, FilterSite())]
 
     def rows(self, gate: Gate) -> list[tuple[int, int]]:
-        """Return its places in a wait, and how each is compared."""
+        """Return the places in a wait that are read later, and how each is compared."""
         analysis = self._analysis
         ahead = self._ahead(gate)
         steps = [*self._final, *(step for one in ahead for step in self._steps(one))]
@@ -324,7 +328,9 @@ class _Alike:
                 yield from analysis.codes[analysis.unit(part.unit)]
 
     def _counted(self, ahead: list[Gate]) -> dict[int, int]:
-        """Return the Kleenes with iterations that count from here on, and up to which number."""
+        """Return the Kleenes with a number of iterations that is read at the gates ``ahead``, each with the
+        greatest number that is distinguished.
+        """
         taken = [actions for one in ahead for actions in (one.ends, *(way.begins for way in one.ways))]
         taken += [ends for one in ahead for way in one.ways for ends in way.target.accepts]
         found: dict[int, int] = {}

@@ -27,8 +27,8 @@ _Gaps = tuple[tuple[Absence, int | None], ...]
 class AbsenceCheck:
     """A GPM that must not be relevant in a gap. ``sure``: a relevant event alone violates the absence.
 
-    (For ``X & Y``, only X is searched, and for ``X?`` only what X may begin with; the rest is then decided
-    exactly.) ``free`` are variables that it does not share with the match.
+    For ``X & Y``, only X is searched, and for ``X?`` only the GPMs with which X may begin. If an event is
+    found, the rest is decided exactly. ``free`` are variables that the GPM does not share with the match.
     """
 
     atom: Atom
@@ -39,8 +39,8 @@ class AbsenceCheck:
 class AbsenceTables:
     """All absences in the ways through an automaton.
 
-    ``withins`` are the elements with time bounds, as they are numbered in runs, and ``limits`` the bounds; at
-    ``most`` this many gaps are open at a time. Raises ``BeyondTables``.
+    ``withins`` are the elements with time bounds, in the order in which runs number them; ``limits`` are the
+    bounds. ``most``: the most gaps that are open at a time. Raises ``BeyondTables``.
     """
 
     def __init__(self, start: ProgramState, trails: bool) -> None:
@@ -50,7 +50,7 @@ class AbsenceTables:
         self.most = int(trails)
         self._all: dict[Absence, None] = {}
         self._views: dict[tuple[int, ...], None] = {(): None} if trails else {}
-        # Negations at the beginning that are about one event.
+        # Negations at the beginning that forbid a single event, the one right before the match.
         self._strict: set[Absence] = set()
         # For each gate, the absences with gaps that may be open in a run.
         self._open: dict[Gate, set[Absence]] = {}

@@ -90,7 +90,7 @@ class KeyedRows:
 
 
 class Analysis:
-    """Everything about a query from which its tables are written; the variables ``derived`` join nothing.
+    """Everything about a query that its tables are written from. The variables ``derived`` join nothing.
 
     ``start``: the start of its automaton, if that is not compiled from the pattern. Raises ``BeyondTables``,
     as ``codes``, ``slots`` and ``accumulators`` may.
@@ -191,7 +191,7 @@ class Analysis:
 
     @cached_property
     def slots(self) -> dict[str, int]:
-        """The variables that are kept of a run, numbered."""
+        """The variables that a run keeps with their values, numbered."""
         bound = frozenset().union(*(self.pattern.gpms[a.gpm].variables for a in self.atoms.values()))
         names = set(self._joined)
         # Variables of an optional element may be bound while it is forbidden in an earlier iteration's gap.
@@ -207,7 +207,7 @@ class Analysis:
 
     @cached_property
     def accumulators(self) -> list[Accumulator]:
-        """The aggregates that are kept of a run."""
+        """The aggregates that a run keeps."""
         found = {s.what for s in self._all_steps() if isinstance(s.what, Accumulator)}
         for a in found:
             kleene = self.kleenes[a.kleene]
@@ -351,7 +351,8 @@ class NfaTables:
     - ``limits`` are bounds of time; ``LIMITS`` is the offset of their values on the streams' clock.
     - ``ambiguous``: a waiting match may have the events of one that does not wait.
     - ``analysis`` is the source of the tables.
-    - ``looks``: known facts about matches, by whether they are decided. Alike tables share them.
+    - ``looks``: the forms of matches found so far, by whether every run is a match. Tables that differ only
+      in constants share them.
     """
 
     analysis: Analysis
@@ -374,10 +375,10 @@ class NfaTables:
 
 
 class Looks(NamedTuple):
-    """The form of matches: the sites of their events, and for which events and endings that is all.
+    """The form of matches: the sites of their events, and which candidates and endings are simple.
 
-    That is so where an event adds its solution to Ω, and nothing else. ``simple``: for each candidate;
-    ``simple_ends``: for each way to end.
+    A candidate is ``simple`` if its event adds its solution to Ω and does nothing else. ``simple_ends``:
+    whether a way to end leaves Ω unchanged.
     """
 
     sites: Sites

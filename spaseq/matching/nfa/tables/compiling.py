@@ -63,9 +63,10 @@ def compile_tables(pattern: SequencePattern, intern: Callable[[Term], int]) -> N
 
 # Tables of queries that differ only in names and constants: written once, and filled in for each of them.
 
-#: Marks a constant of which each query has its own.
+#: The prefix of the IRIs that stand for constants in which queries differ.
 _MARK: Final = "urn:x-spaseq:constant:"
-#: In place of ids in tables: numbers below this, which tables do not contain.
+#: Numbers up to this one stand for ids in tables that are not filled in yet; tables contain no such numbers
+#: otherwise.
 _HOLE: Final = -(1 << 40)
 
 
@@ -73,7 +74,7 @@ _HOLE: Final = -(1 << 40)
 class _Kind:
     """Tables with holes: the place of each (``at``), and which of the ``terms`` belongs there (``of``).
 
-    A term is one that all queries have, or a number: the index of a query's constant.
+    A term is one that all queries have, or a number: the index of a constant in which queries differ.
     """
 
     compiled: NfaTables
@@ -107,7 +108,9 @@ def tables_alike(
 
 
 def like_tables(pattern: SequencePattern, intern: Callable[[Term], int], key: Outline) -> NfaTables:
-    """Return the same, for callers that read neither ``tables`` nor ``constants``, which are not filled."""
+    """Return what ``tables_alike`` does, but with ``tables`` and ``constants`` unfilled, for callers that
+    read neither.
+    """
     kind = _KINDS.of(key, lambda: _kind(pattern.query))
     return compile_tables(pattern, intern) if kind is None else kind.compiled
 
@@ -126,7 +129,7 @@ def _kind(query: Query) -> _Kind | None:
 
     try:
         compiled = compile_tables(normalise(_marked(query)), hole)
-    except BeyondTables:  # it reports that in the words of the query
+    except BeyondTables:  # the caller compiles again, and reports that in the words of the query
         return None
     if compiled.derived or compiled.lookups:
         return None
@@ -154,7 +157,7 @@ def _operands(expression: Expression) -> Iterator[Term]:
 
 
 def _marked(query: Query) -> Query:
-    """Return the query with marks in place of those constants, numbered in order."""
+    """Return the query with numbered marks in place of the constants of its FILTERs."""
     numbers = count()
     return replace(query, gpms=tuple(_marked_gpm(gpm, numbers) for gpm in query.gpms))
 

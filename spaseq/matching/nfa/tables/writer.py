@@ -1,7 +1,7 @@
 """Write a query's tables for the runs kernel: its analysis → one array, with references as places in it.
 
-It begins with sizes and with the places of the sections (``_kernel_values``). The fields of a section's rows
-are named in ``records``; a pair of start and end fields encloses rows of another section.
+The array begins with sizes and with the places of the sections (``_kernel_values``). The fields of a
+section's rows are named in ``records``; a pair of start and end fields encloses rows of another section.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class _KernelWriter:
     # --- negations ----------------------------------------------------------------------------
 
     def _first_view(self, absence: Absence) -> int:
-        """Return the row of ``forbidden`` that begins a gap's rows: one for each of the views."""
+        """Return the first row of ``forbidden`` for an absence, which has one row for each of the views."""
         return self._analysis.absences.all.index(absence) * len(self._analysis.absences.views)
 
     def _write_checks(self) -> None:

@@ -56,14 +56,14 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa):
 
     #: Called when the figures of ``shed`` have changed.
     tells: Callable[[], None] | None = None
-    #: Takes runs.
+    #: Called with the runs found.
     give: Callable[[FoundRuns], None]
 
     def __init__(self, query: BoundedQuery, tables: Tables, weights: Floats) -> None:
         super().__init__(query, tables.compiled, Queries(tables.accepts >= 0, weights))
 
     def value(self, live: Collection[int]) -> None:
-        """Set the value of matches: those of other members have value 0."""
+        """Set the value of matches: matches of members other than the ``live`` ones have value 0."""
         self._observed.model.queries.keep(live)
 
     def shed_by_gate(self) -> Ints:
@@ -79,7 +79,9 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa):
         self._observed.features.tables[v.LIMIT] = limit
 
     def find(self, lot: Lot, runs: int) -> None:
-        """Credit ``runs`` runs as matches; the lot has their members."""
+        """Count the matches of ``lot`` for the estimate of recall; they are ``runs`` runs, some of several
+        members.
+        """
         self._account.find(len(lot.members))
         self._made += max(0, len(lot.members) - runs)
 
@@ -96,7 +98,7 @@ class SheddingSharedNfa(SheddingNfa, SharedNfa):
 
 
 def _states(member: Member, analysis: Analysis) -> list[str | None]:
-    """Return a query's name for each gate; None if none of its GPMs continues there."""
+    """Return a query's description of each gate; None if none of its GPMs continues there."""
     own = {common: name for name, common in member.common.gpms.items()}
     names = [" | ".join(sorted(own[gpm] for gpm in gate.gpms if gpm in own)) for gate in analysis.gates]
     return [f"before {name}" if name else None for name in names]

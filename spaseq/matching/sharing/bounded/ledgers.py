@@ -19,7 +19,9 @@ class Ledgers:
     """The reports of several queries, by number."""
 
     def __init__(self, members: Sequence[BoundedMember], states: Sequence[Sequence[str | None]]) -> None:
-        """``states``: each query's name for each place where something may be shed; None: not its own."""
+        """``states``: each query's description of each place where partial matches may be shed; None if the
+        place is not the query's.
+        """
         self._members, self._states = members, states
         # Members with a final report: their figures no longer change.
         self._over: set[int] = set()
@@ -53,7 +55,7 @@ def weights(members: Sequence[BoundedMember]) -> Floats:
 def bound_of(members: Sequence[BoundedMember], before: Bound | None = None) -> Bound:
     """Return the common bound of several queries; their memory is the sum of what each would have.
 
-    ``before``: the bound of these and others, which are over.
+    ``before``: the common bound so far, of these queries and of others that have ended.
     """
     bound = members[0].bound
     every = replace(bound, weight=sum(member.bound.weight for member in members))

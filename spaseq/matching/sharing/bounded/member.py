@@ -38,7 +38,7 @@ class BoundedMember(Member):
             self.asks()
 
     def end_shedding(self) -> None:
-        """See ``Shedder.end_shedding``: the others may continue."""
+        """See ``Shedder.end_shedding``. The other members may continue to shed."""
         self.is_done = True
         if self.leaves is not None:
             self.leaves()

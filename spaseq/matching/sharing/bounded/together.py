@@ -61,7 +61,7 @@ class GroupBound:
         value: Callable[[Collection[int]], None],
         counts: Callable[[], Ints],
     ) -> None:
-        """``value`` sets the value of matches: those of other members have value 0.
+        """``value`` sets the value of matches: matches of members other than the given ones have value 0.
 
         ``counts`` returns how many partial matches were shed at each place.
         """
@@ -69,18 +69,18 @@ class GroupBound:
         self._value, self._counts = value, counts
 
     def begin(self) -> None:
-        """Begin with the members. Must come last: members with a group that failed to be created would leave
-        it, and hide an error or an interrupt.
+        """Begin with the members. Must be called last. If the creation of the group failed afterwards,
+        members would leave the group, which would hide an error or an interrupt.
         """
         for member in self._members:
             member.leaves, member.asks = self._left, self._update
 
     def tell(self) -> None:
-        """Report to each query what was shed of its own."""
+        """Report to each query which of its own partial matches were shed."""
         self._ledgers.tell(self._matcher.shed, self._counts())
 
     def weigh(self, live: frozenset[int]) -> None:
-        """Restrict the group to these members: the bound is theirs."""
+        """Restrict the group to these members: from now on the bound is only theirs."""
         self._value(live)
         if live and self._bound.pool is not None:
             self._bound = bound_of([self._members[i] for i in sorted(live)], self._bound)
@@ -91,7 +91,7 @@ class GroupBound:
         self.tell()
 
     def _left(self) -> None:
-        """Note that a query is over; with the last of them shedding ends."""
+        """Note that a query has ended. If all have ended, end shedding."""
         if not all(member.is_done for member in self._members):
             self._update()
             return

@@ -38,12 +38,13 @@ from spaseq.matching.tecs.records import counter, root
 def spread(
     batch: Ints, n_keys: int, apart: int, label: Ints, keys: Ints, ranks: Ints, cursors: Ints, ends: Ints
 ) -> int:  # fmt: skip
-    """Write ``label``, the places of each GPM's solutions, and their keys; return the number of solutions.
+    """Write a single event as a batch: ``label``, the places of each GPM's solutions, and their keys. Return
+    the number of solutions.
 
     ``batch``: see ``columns.alone._kernel_alone``; its columns are the keys of the first GPM, then those of
-    the next. ``ranks`` order the solutions by their first key if no other key differs and their order is not
-    needed (``apart``); otherwise the result is negative. If there are more solutions than ``ranks`` has room
-    for, no ranks are written.
+    the next. ``ranks`` order the solutions by their first key, which suffices if the solutions differ only in
+    the first ``apart`` keys. Otherwise the result is negative. Solutions for which ``ranks`` has no room are
+    only counted.
     """
     share, end, count = heads.shares(batch, 0), heads.shares(batch, 1), 0
     label[0] = 0
@@ -69,8 +70,8 @@ def spread(
 # Events of a batch → roots of their matches: CORE's update, at constant cost for any window and number of
 # runs.
 
-# An active state before the event: its number, a node for its runs, their latest start, and where the
-# partition keeps the place that a transition from here led to.
+# An active state before the event: its number, a node for its runs, the latest start of its runs, and where
+# the partition remembers to which active state a transition from this one led.
 _state, _set_state = reads(0), writes(0)
 _runs, _set_runs = reads(1), writes(1)
 _latest, _set_latest = reads(2), writes(2)
@@ -103,7 +104,7 @@ def _fire(m: TecsMachine, block: Ints, run: int, labels: int, e: _Event) -> None
         labels &= labels - 1
         reached = index(m.target[label, state])
         taken = node.make(m.nodes, m.counters, label, before, e.position, top)
-        # Written in any case, as there is room, and counted only if something was found.
+        # The root is written in any case, as there is room, and counted only if the state accepts.
         i = index(m.counters[counter.FOUND_COUNT])
         root.set_node(m.found, i, taken)
         root.set_least(m.found, i, e.least)
@@ -140,18 +141,18 @@ def _steps(
 
 @inlined
 def _room(c: Ints, nodes: Ints, active: int, steps: int, found: Ints, least: int) -> int:
-    """Return whether there is room for all changes of an event; else which space is too small."""
+    """Return DONE if there is room for all changes of an event; else which space is too small."""
     if active + steps > c[counter.MOST_ACTIVE]:
         c[counter.WANTS] = MORE_ACTIVE
         return WIDER
-    # Settling merges several pending lists into one, which grows by one for each.
+    # When time advances, several pending lists are merged into one, which grows by one node for each.
     if c[counter.LONGEST] + steps + (0 if c[counter.SINGLE] else active) > c[counter.MOST_LIST]:
         c[counter.WANTS] = MORE_LIST
         return WIDER
     room = 1 + (active + steps) * (c[counter.MOST_LIST] + 4)
     if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
         if c[counter.READ] < c[counter.FOUND_COUNT]:
-            # Unread roots have runs of older windows.
+            # Unread roots need the runs of older windows.
             least = min(least, root.least(found, c[counter.READ]))
         node.free(nodes, c, least)
         if c[counter.NEXT_NODE] - c[counter.FIRST_NODE] + room > c[counter.MASK]:
@@ -185,7 +186,7 @@ def _step(m: TecsMachine, where: int, labels: int, e: _Event) -> int:
         return status
     node.mark(nodes, c, e.axis)
     before = c[counter.FOUND_COUNT]
-    # All runs before the event: states, and nodes for their runs with their tops.
+    # Collect all runs before the event: the states, each with a node for its runs and the top of this node.
     end = waiting
     for j in range(waiting):
         at = partition.entry(c, work[j])
@@ -215,8 +216,8 @@ def _step(m: TecsMachine, where: int, labels: int, e: _Event) -> int:
 def label_events(labels: Ints, events: Ints, sizes: Ints, several: Ints) -> bool:
     """Write the GPMs that events are relevant for, as bits; return whether the rows of each GPM are in order.
 
-    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``; ``several[i]`` of these follow another row of
-    the same event.
+    GPM i has the rows from ``sizes[i]`` to ``sizes[i + 1]``; ``several[i]`` counts the rows that follow
+    another row of the same event.
     """
     ordered = True
     for label in range(len(sizes) - 1):
@@ -236,9 +237,10 @@ def run(
 ) -> int:
     """Process the events of a batch, from where the last call stopped.
 
-    The last row of ``parts`` is a place to work in. ``automaton`` has a row for each label, with the targets
-    of states, then which states accept, and their labels as bits. ``columns``: see ``labelled``. ``ranks``
-    may be missing until the call stops because it needs them (``UNRANKED``).
+    The last row of ``parts`` is scratch space. ``automaton`` has a row for each label, with the targets of
+    states. A row of flags of accepting states follows, and a row with the labels of each state, as bits.
+    ``columns``: see ``labelled``. ``ranks`` may be missing until the call stops because it needs them
+    (``UNRANKED``).
     """
     labels, work = c[counter.LABELS], parts[len(parts) - 1]
     m = TecsMachine(

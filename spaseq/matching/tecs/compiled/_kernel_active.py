@@ -30,7 +30,7 @@ _top, _set_top = reads_item(LIST + 1, 2), writes_item(LIST + 1, 2)
 
 @inlined
 def size(block: Ints, at: int) -> int:
-    """Return the integers in use of an active state."""
+    """Return how many integers of an active state are in use."""
     return LIST + 2 * length(block, at)
 
 
@@ -55,8 +55,8 @@ def merge(nodes: Ints, c: Ints, block: Ints, at: int) -> int:
     """Return a node for the union of the list."""
     merged = _merged(block, at)
     if length(block, at) == 2:
-        # The usual case. Whether it was merged before cannot be predicted: a branch would cost more than a
-        # node.
+        # The usual case. A node is made without asking whether the list was merged before: a branch that
+        # cannot be predicted would cost more.
         made = node.make(
             nodes, c, node.UNION, _listed(block, at, 0), _listed(block, at, 1), _top(block, at, 0)
         )
@@ -78,7 +78,7 @@ def merge(nodes: Ints, c: Ints, block: Ints, at: int) -> int:
 
 @part
 def insert(nodes: Ints, c: Ints, block: Ints, at: int, number: int, top: int) -> None:
-    """Insert a node into a list; its first node starts no earlier."""
+    """Insert a node into a list; the first node of the list must start no earlier."""
     _set_merged(block, at, 0)
     count = length(block, at)
     i = 1

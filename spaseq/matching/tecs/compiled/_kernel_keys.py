@@ -1,4 +1,6 @@
-"""The keys of an event's solutions → its partitions, in a hash table; partitions are kept and moved here."""
+"""Find the partitions of an event by the keys of its solutions, in a hash table; also move partitions to new
+memory.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _mix(code: int, value: int) -> int:
 
 @inlined
 def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
-    """Return the partition of the key in ``seen``, a new one if needed; -1 if there is no room."""
+    """Return the partition of key ``number`` in ``seen``; make it if there is none. Return -1 if there is no
+    room.
+    """
     keys = c[counter.N_KEYS]
     code = 0
     for i in range(keys):
@@ -37,7 +41,7 @@ def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
             return int(where)
         at = (at + 1) & mask
     where = c[counter.PARTITIONS]
-    if where == len(parts) - 1:  # the last row is a place to work in
+    if where == len(parts) - 1:  # the last row is scratch space
         return -1
     c[counter.PARTITIONS] = where + 1
     table[at] = where + 1
@@ -50,7 +54,8 @@ def find(c: Ints, parts: Ints, table: Ints, seen: Ints, number: int) -> int:
 def gather(c: Ints, seen: Ints, batch: LabelledEvents, event: int, labels: int) -> int:
     """Write the distinct keys of an event, each with its labels and its rank; return their number.
 
-    In the order of ``ranks``, the ranks of the rows: -2 if these are needed and missing. -1 without room.
+    The keys are in the order of the rows' ``ranks``. Returns -2 if ranks are needed but missing, and -1 if
+    there is no room.
     """
     events, keys, ranks, ends = batch.events, batch.keys, batch.ranks, batch.ends
     count = 0
@@ -72,7 +77,7 @@ def gather(c: Ints, seen: Ints, batch: LabelledEvents, event: int, labels: int) 
                 bound = bound and keys[at + i] != 0
             if not bound:
                 continue
-            # Keys have ranks of their own, unless there is only one.
+            # Different keys have different ranks; without ranks there must be only one key.
             same, high = 0, count
             if count and seen[count - 1, width + 1] < rank:
                 same = count

@@ -1,16 +1,17 @@
 """The memory of enumeration, drawn; results of the loops; operations on bits.
 
 *Nodes* are the tECS of CORE (section 5). An *output* is an event chosen as a GPM, after its left node. A
-*union* has two alternatives. CORE's *bottom*, where runs start, is number 0. Each node has its top: the
-latest start of a run below it, on the window's axis. A union's left side has the union's own top and its
-right side no later one, so that a subtree before the window is recognised at its top. Nodes are in a ring in
-order of creation; a reference is a number that only grows. A node made before the window has no run in it, so
-the ring is freed from the front: up to a *mark*, a node with the time of its creation as top.
+*union* has two alternatives. CORE's *bottom*, where runs start, is number 0. Each node has a *top*: the
+latest start of a run below it, on the window's axis. A union's left side has the union's own top, and its
+right side a top that is no later. So a subtree before the window is recognised at its root. Nodes are in a
+ring in order of creation; a reference is a number that only grows. A node made before the window has no run
+in it, so the ring is freed from the front: up to a *mark*, a node with the time of its creation as top.
 
-A *partition* holds its active states of the deterministic automaton. Each has a *union list*: nodes of which
-the first is not a union and starts last, the others have decreasing tops, and the union of all is the state's
-runs. Merging a list makes a node from which runs are enumerated with a bounded delay; it is kept until the
-list changes. The lists also contain the tops, so that an update reads no nodes, which may be far away.
+A *partition* holds its active states of the deterministic automaton. Each active state has a *union list* of
+nodes, the union of which is the state's runs. The first node is not a union and starts last; the others have
+decreasing tops. Merging a list makes a node from which runs are enumerated with a bounded delay; it is kept
+until the list changes. The lists also contain the tops, so that an update reads no nodes, which may be far
+away.
 
 A *root* is the node of the matches that an event completed, from which the walk enumerates them.
 
@@ -57,7 +58,9 @@ def arrays(*shapes: tuple[int, ...]) -> Any:
 
 
 class TecsMachine(NamedTuple):
-    """The memory, and the automaton: ``target[label, state]``, and for each state what it is, as bits."""
+    """The memory, and the automaton: ``target[label, state]``, whether each state accepts, and its labels as
+    bits.
+    """
 
     counters: Ints
     nodes: Ints
@@ -74,8 +77,9 @@ class TecsMachine(NamedTuple):
 class LabelledEvents(NamedTuple):
     """A batch. ``labels`` are the GPMs that an event is relevant for, as bits.
 
-    The rows of ``events`` and ``keys`` are grouped by GPM: from its place in ``cursors``, which is advanced,
-    to ``ends``. The same holds for ``ranks``, unless there are none.
+    The rows of ``events`` and ``keys`` are grouped by GPM. The rows of a GPM go from its place in
+    ``cursors``, which is advanced, to its place in ``ends``. The same holds for ``ranks``, if there are
+    any.
     """
 
     labels: Ints

@@ -66,7 +66,9 @@ def free(nodes: Ints, c: Ints, least: int) -> None:
 
 @part
 def union(nodes: Ints, c: Ints, a: int, b: int) -> int:
-    """Return the union of two nodes of the same top; an output is near on its left side (CORE, 5.2)."""
+    """Return the union of two nodes with the same top; from it, an output is near on the left side (CORE,
+    5.2).
+    """
     mask, oldest = c[counter.MASK], c[counter.FIRST_NODE]
     at, other = a & mask, b & mask
     latest = top(nodes, at)
@@ -75,7 +77,7 @@ def union(nodes: Ints, c: Ints, a: int, b: int) -> int:
     if label(nodes, other) != UNION:
         return make(nodes, c, UNION, b, a, latest)
     near, far = right(nodes, at), right(nodes, other)
-    # Nodes before the ring's first one are freed and have no top.
+    # Nodes before the first one of the ring have been freed: their tops cannot be read.
     if far >= oldest and (near < oldest or top(nodes, far & mask) > top(nodes, near & mask)):
         near, far = far, near
     if near < oldest:

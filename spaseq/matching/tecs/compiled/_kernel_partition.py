@@ -27,7 +27,7 @@ def entry(c: Ints, i: int) -> int:
 
 @part
 def find(c: Ints, outgoing: Ints, block: Ints, state: int, pending: int) -> int:
-    """Return the place of an active state, a new one if needed."""
+    """Return the place of an active state; make it if there is none."""
     count = block[ACTIVE]
     for i in range(count):
         at = entry(c, i)
@@ -46,7 +46,9 @@ def find(c: Ints, outgoing: Ints, block: Ints, state: int, pending: int) -> int:
 
 @inlined
 def step_to(c: Ints, outgoing: Ints, block: Ints, last: int, state: int, pending: int) -> int:
-    """Do the same; ``last`` is the address of the place found the last time, mostly the same one."""
+    """Return what ``find`` does. ``last`` is where the place that was found the last time is kept, which
+    mostly is the right one.
+    """
     at = index(block[last])
     if at and active.state(block, at) == state and active.pending(block, at) == pending:
         return at
@@ -82,7 +84,9 @@ def empty(c: Ints, block: Ints) -> None:
 
 @part
 def end_pending(nodes: Ints, c: Ints, outgoing: Ints, block: Ints, work: Ints, least: int) -> None:
-    """End pending: time has advanced."""
+    """Let pending runs continue, as time has advanced: merge their states with states that are not
+    pending.
+    """
     empty(c, work)
     for i in range(block[ACTIVE]):
         old = entry(c, i)

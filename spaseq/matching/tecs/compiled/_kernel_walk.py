@@ -11,9 +11,9 @@ from spaseq.matching.tecs.compiled._kernel_layout import DONE, Ints, index
 from spaseq.matching.tecs.records import counter
 from spaseq.matching.tecs.records import root as root_of
 
-# The state of a walk: the root, the height of the stack, how many matches and events it has written; how many
-# events each match has, if all have the same labels in turn, 0 if not; and how many of these matches and
-# events belong to earlier roots.
+# The state of a walk: the root, the height of the stack, and how many matches and events it has written.
+# Then, how many events each match has if all have the same labels in turn, else 0; and how many of the
+# matches and events belong to earlier roots.
 ROOT: Final = 0
 STACK: Final = 1
 COUNT: Final = 2
@@ -34,12 +34,12 @@ _depth, _set_depth = reads(1), writes(1)
 _position, _set_position = reads(0), writes(0)
 _label, _set_label = reads(1), writes(1)
 
-#: Nodes of this many roots are read together, each with the least top in its root's window. There must be
-#: room for as many in ``ahead``, which is written unchecked.
+#: The nodes of this many roots are read together, each with the least top in its root's window. ``ahead``
+#: must have room for them, as it is written unchecked.
 AHEAD: Final = 32
 _least, _set_least = reads(1), writes(1)
 
-#: The roots of several are walked together for events up to this distance.
+#: When the roots of several parts are walked together, each part walks the roots of this many events in turn.
 _NEAR: Final = 1 << 10
 _FAR: Final = 1 << 62
 
@@ -90,8 +90,8 @@ class WalkCounts(NamedTuple):
 def _look_ahead(tree: Tree, begin: int, end: int, ahead: Ints) -> None:
     """Read the nodes of some roots, as many as there is room for: those of all roots, then the nodes below.
 
-    These reads are independent, so that memory latencies overlap. In a walk of one root after the other each
-    read waits for the one before. It saves a third of the time where there are many nodes.
+    These reads are independent, so their memory latencies overlap, whereas in a walk each read waits for the
+    one before. This saves a third of the time if there are many nodes.
     """
     nodes, found = tree.nodes, tree.found
     first, mask = tree.counters[counter.FIRST_NODE], tree.counters[counter.MASK]
@@ -115,8 +115,8 @@ def _look_ahead(tree: Tree, begin: int, end: int, ahead: Ints) -> None:
 
 @part
 def _fill(labels: Ints, ends: Ints, first: int, first_end: int, count: int, used: int, width: int) -> None:
-    """Write the labels and ends that are equal as long as all matches have the labels of the first one in
-    turn.
+    """Write the labels and ends of the matches so far, which were left out because all have the labels of the
+    first one.
     """
     for i in range(width, used):
         labels[first + i] = labels[first + i % width]
@@ -128,9 +128,10 @@ def _fill(labels: Ints, ends: Ints, first: int, first_end: int, count: int, used
 def _descend(
     nodes: Ints, room: WalkRoom, number: int, depth: int, height: int, least: int, first: int, mask: int
 ) -> tuple[int, int, int]:
-    """Go from a node always left, until a match ends; the right sides wait on the stack.
+    """Go left from a node until a match is complete; the right sides are put on the stack.
 
-    Return the node, 0 unless there is no room for one more, the length of the path, and the stack's height.
+    Return the node that was reached, the length of the path, and the stack's height. The node is 0 unless
+    there was no more room.
     """
     while number != 0:
         if depth + 1 > len(room.path) or height + 2 > len(room.stack):
@@ -180,7 +181,7 @@ def _write(path: Ints, depth: int, out: WalkedMatches, share: WalkShare, state: 
 @part
 def _walk(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches, share: WalkShare) -> int:
     """Continue a walk up to root number ``last``; see ``enumerate_matches``."""
-    # Read once: the kernel writes to other arrays, which may not be told apart from the counters.
+    # Read only once: the compiler cannot know that writing to other arrays does not change the counters.
     first, mask = tree.counters[counter.FIRST_NODE], tree.counters[counter.MASK]
     root = w[ROOT]
     seen = root
@@ -228,8 +229,8 @@ def _walk(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches, sh
 def enumerate_matches(tree: Tree, last: int, w: Ints, room: WalkRoom, out: WalkedMatches) -> int:
     """Write the matches of roots, up to number ``last``.
 
-    Continues where the last call stopped. If all have the same labels in turn, only the first one's labels
-    are written, and no ends.
+    Continues where the last call stopped. If all matches have the same labels in turn, only the labels of the
+    first are written, and no ends.
     """
     w[COUNT] = w[USED] = w[WIDTH] = 0
     return _walk(tree, last, w, room, out, WalkShare(0, len(out.positions), 0, len(out.ends)))
@@ -239,8 +240,8 @@ def enumerate_matches(tree: Tree, last: int, w: Ints, room: WalkRoom, out: Walke
 def enumerate_together(
     tree: Tree, bounds: Ints, rooms: Ints, of_each: int, w: Ints, room: WalkRoom, out: WalkedMatches
 ) -> None:
-    """Do the same for the roots of several parts, in one pass through the events, as their nodes are near
-    each other.
+    """Write the matches of roots of several parts, in one pass through the events: nodes of near events are
+    near in memory.
 
     Part i has the roots from ``bounds[i]`` to ``bounds[i + 1]``, and row ``w[i]`` is the state of its walk,
     at the first of these. Its matches have room from ``rooms[i]`` to ``rooms[i + 1]``, for ``of_each`` events

@@ -63,8 +63,8 @@ def _agree(o: Ints, m: Ints, f: Floats, w: int, x: int, start: int, end: int) ->
 
 @part
 def _busy(m: Ints, a: Ints, w: int) -> int:
-    """Return the stream of the current event, if a run has taken it: it takes no simultaneous ones of others;
-    -1: none.
+    """Return the stream of a run's last event if that event has the current time; -1 otherwise. Such a run
+    takes no simultaneous event of another stream.
     """
     return int(waits.stream(m, w) if waits.time(m, w) == roster.time(a) else -1)
 
@@ -75,8 +75,9 @@ def unknown(machine: RunMachine, skip: SkipMachine, w: int, members: int) -> int
 
     If there are such members, the run is added, as later runs may agree with it.
 
-    A run of another family suffices if that family's match, if this run leads to one, skips this one's first
-    event, and if no earlier family has a match that ends before that.
+    With ``preferences.across``, an earlier run of another family also suffices for a member. The condition is
+    that no family before that one has found a match for the member. A match of that run would skip this run's
+    first event.
     """
     t, o, m, f, a, s, size = machine.t, skip.o, machine.m, machine.f, skip.a, skip.s, skip.size
     gate = waits.gate(m, w)
@@ -92,7 +93,7 @@ def unknown(machine: RunMachine, skip: SkipMachine, w: int, members: int) -> int
             code = mix(code, m[w + at] if limit in (EXACTLY, AS_TIME) else min(m[w + at], limit))
     mask = size - 1
     at = code & mask
-    # The list is of this event only if the serial number says so.
+    # An item of the hash set is of this event only if it has the event's serial number.
     while s[2 * at] == header.serial(m):
         x = s[2 * at + 1]
         if (
@@ -114,7 +115,7 @@ def unknown(machine: RunMachine, skip: SkipMachine, w: int, members: int) -> int
 
 @part
 def _known(o: Ints, m: Ints, a: Ints, w: int, x: int) -> int:
-    """Return the members for which an earlier run in the list suffices, if both agree."""
+    """Return the members for which the earlier run ``x`` makes the run ``w`` needless, if the two agree."""
     known, family = waits.members(m, x), waits.partition(m, x)
     if family == waits.partition(m, w):
         return int(known)
@@ -137,7 +138,7 @@ def _take(
 ) -> tuple[int, int]:
     """Let a run take the event for some members, as decided: append its options after ``last``.
 
-    Returns the new last run, and the members for which one is a match.
+    Returns the new last run, and the members for which one of the options is a match.
     """
     t, o, m, f, a, b = machine.t, skip.o, machine.m, machine.f, skip.a, machine.b
     at = header.decisions(m) + decision * decisions.SIZE
@@ -181,7 +182,7 @@ def _take(
 
 @part
 def _chosen(machine: RunMachine, taken: int, to: int, is_gate: bool) -> int:
-    """Return a run that has chosen a gate or an accept; 0 if it may not."""
+    """Return a copy of a run that has chosen the gate or accept ``to``; 0 if the run may not choose it."""
     m = machine.m
     new = copy(m, machine.f, taken, waits.partition(m, taken))
     if not (may_wait(machine, new, to) if is_gate else may_end(machine, new, to)):
@@ -218,7 +219,7 @@ def _is_match(m: Ints, f: Floats, a: Ints, family: int, w: int) -> None:
 
 @part
 def _refused_then(m: Ints, decision: int) -> int:
-    """Return the options that the decision before this one refuses."""
+    """Return the options, as bits, that are refused to the decision before ``decision``."""
     at = header.decisions(m) + decision * decisions.SIZE
     if decision < header.decided(m) and decisions.what(m, at) == REFUSED:
         return decisions.row(m, at)
@@ -230,8 +231,8 @@ def _extend(
     machine: RunMachine, skip: SkipMachine,
     e: int, key: int, family: int, decision: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Apply an event to the runs of a family, from a decision on; return the next one, and the members with a
-    match.
+    """Apply an event to the runs of a family, with the decisions from ``decision`` on. Return the next
+    decision, and the members with a match.
     """
     t, o, m, a, b = machine.t, skip.o, machine.m, skip.a, machine.b
     w = families.head(a, family)
@@ -258,7 +259,8 @@ def _extend(
                 last, matched = _take(machine, skip, e, key, family, last, taken, mine & ~complete)
                 complete |= matched
         if bars != 0 and t[SINGLE] == 0:
-            # With several streams, what excludes an event for one member does so for all members of the run.
+            # With several streams, an event that bars further events for one member bars them for all members
+            # of the run.
             bars = 0
             waits.set_barred(m, w, waits.barred(m, w) | (1 << stream))
             waits.set_bar_time(m, w, time)
@@ -282,7 +284,7 @@ def apply(
 ) -> int:  # fmt: skip
     """Pass an event through the families of a partition, and begin a family if possible.
 
-    Returns the members for which something may be decided.
+    Returns the members for which a match may be decided now.
     """
     o, m, a, b = skip.o, machine.m, skip.a, machine.b
     decision, foremost, changed = 0, preferences.members(o), 0

@@ -105,7 +105,7 @@ def _note(
     machine: RunMachine, skip: SkipMachine, e: int, key: int, w: int,
     c: int, row: int,
 ) -> None:  # fmt: skip
-    """Record that a run takes the event, and which options it does not have."""
+    """Record that a run takes the event, and which options are refused to it."""
     o, m = skip.o, machine.m
     note(m, w, c, row)
     if preferences.asks(o) != 0:

@@ -34,7 +34,9 @@ from spaseq.matching.nfa.skip.records import (
 
 @part
 def see_partition(skip: SkipMachine, b: Ints, e: int, key: int, p: int) -> None:
-    """Record an event as the newest of a partition, by GPM if members differ."""
+    """Record an event as the newest of a partition. If members have different GPMs, also record it for each
+    GPM.
+    """
     t, m, n = skip.t, skip.m, skip.n
     partitions.set_newest(m, p, header.serial(m))
     if preferences.own(skip.o) == 0:
@@ -50,7 +52,7 @@ def see_partition(skip: SkipMachine, b: Ints, e: int, key: int, p: int) -> None:
 
 @part
 def newest_place(t: Ints, m: Ints, p: int) -> int:
-    """Return the place of the newest events of a partition, by GPM."""
+    """Return the place of a partition's newest events, one per GPM, in ``n``."""
     return int((p - header.partitions(m)) // (partitions.KEY + t[N_KEYS]) * t[N_GPMS])
 
 
@@ -106,7 +108,7 @@ def _conclude(skip: SkipMachine, family: int, members: int, turn: int, rank: int
 
 @part
 def _resumed(o: Ints, m: Ints, a: Ints, family: int, best: int) -> int:
-    """Return the position from which the next match may begin, after one of a family."""
+    """Return the position from which the next match may begin, after the match ``best`` of a family."""
     node, first = waits.node(m, best), families.position(a, family)
     if preferences.mode(o) == PAST_LAST:
         return int(nodes.position(m, node) + 1)
@@ -117,7 +119,7 @@ def _resumed(o: Ints, m: Ints, a: Ints, family: int, best: int) -> int:
             if preferences.mode(o) != TO_FIRST:
                 break
         node = nodes.previous(m, node)
-    # If nothing is skipped, the next event.
+    # If SKIP names no later event, the next match may begin with the next event.
     return int(max(target, first + 1))
 
 
@@ -134,9 +136,11 @@ def _skip(m: Ints, a: Ints, family: int, resumed: int, member: int) -> None:
 
 @part
 def pass_over(o: Ints, m: Ints, a: Ints, p: int, members: int, position: int) -> int:
-    """Drop the families that a member's first match, its best so far or a later one, skips.
+    """Drop the families that a member's first match will skip. This match is the best one so far, or one that
+    ends later.
 
-    Returns those of these ``members`` that do not need a family of the event at ``position``.
+    Returns the ``members`` with a first match that also skips the event at ``position``: they need no family
+    of it.
     """
     if preferences.mode(o) != PAST_LAST:
         return 0
@@ -182,7 +186,9 @@ def deliver_decided(skip: SkipMachine, p: int, members: int, turn: int, rank: in
 
 @part
 def expire(skip: SkipMachine, now: int, turn: int, closes: bool) -> None:
-    """End the families with windows that end before a place on the window's axis; all if it ``closes``."""
+    """End the families with windows that end before a place on the window's axis; with ``closes``, all
+    families.
+    """
     o, m, a = skip.o, skip.m, skip.a
     for level in range(roster.levels(a)):
         i = preferences.levels(o) + level * LEVEL_SIZE
@@ -202,8 +208,8 @@ def expire(skip: SkipMachine, now: int, turn: int, closes: bool) -> None:
 
 @part
 def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
-    """Return whether no event at a time or later can extend a run: it had to come before, or a time bound has
-    passed.
+    """Return whether no event at a time or later can extend a run, because an event bars later ones or a time
+    bound has passed.
     """
     if waits.barred(m, w) != 0 and time > waits.bar_time(m, w):
         return True
@@ -218,7 +224,7 @@ def is_past(t: Ints, o: Ints, m: Ints, w: int, time: int) -> bool:
 
 @part
 def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
-    """End the runs of a family that are past at a time."""
+    """End the runs of a family that no event at a time or later can extend."""
     w, last = begin_again(a, family), 0
     while w != 0:
         following = waits.link(m, w)
@@ -231,7 +237,7 @@ def _prune(t: Ints, o: Ints, m: Ints, a: Ints, family: int, time: int) -> None:
 
 @part
 def look_out(t: Ints, o: Ints, m: Ints, a: Ints, p: int) -> None:
-    """Note when a time bound may decide a match of a partition, if one waits there."""
+    """If a match waits in a partition, note the earliest time at which a time bound may decide it."""
     family, best = partitions.head(m, p), 0
     while family != 0:
         best = max(best, families.best(a, family))

@@ -94,7 +94,7 @@ def end_runs(m: Ints, a: Ints, family: int, members: int) -> None:
 
 @part
 def _unlink(m: Ints, a: Ints, family: int) -> None:
-    """Remove a family from its partition, and from the order of all."""
+    """Remove a family from its partition, and from the order of all families."""
     p, after, before = families.partition(a, family), families.next(a, family), families.back(a, family)
     head = partitions.head(m, p)
     if family == head:

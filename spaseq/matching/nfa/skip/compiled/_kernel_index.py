@@ -48,7 +48,7 @@ def end_run(m: Ints, w: int) -> None:
 
 @part
 def _call(m: Ints, a: Ints, bucket: int) -> None:
-    """Call the families of the runs of a bucket, each once per event."""
+    """Add the families of a bucket's runs to the chain ``roster.called``, each once per event."""
     if bucket == 0 or buckets.seen(m, bucket) == header.serial(m):
         return
     buckets.set_seen(m, bucket, header.serial(m))
@@ -64,7 +64,7 @@ def _call(m: Ints, a: Ints, bucket: int) -> None:
 
 @part
 def _call_at(t: Ints, m: Ints, a: Ints, b: Ints, e: int, key: int, p: int, gate: int) -> None:
-    """Call the families of the runs before a gate that may take an event."""
+    """Add the families of the runs before a gate that may take an event to the chain ``roster.called``."""
     if gates.keys_end(t, gate) == gates.keys(t, gate):
         _call(m, a, find_bucket(m, gate, p, 0, 0, 0, 0, False))
         return

@@ -25,8 +25,9 @@ L_SIZE: Final = 5
 def listed(machine: RunMachine, alive: Ints, values_: Ints, rows: Ints, gates_: Ints, xs: Floats) -> int:
     """List all families, oldest first, and their runs; return the number of families.
 
-    As many rows are filled as fit. ``gates_`` and ``xs``: for each run the gate before which it waits, and
-    the value of a program, NaN if it has none; ``values_``: by gate, where this program begins and ends.
+    The arrays are filled as far as they have room. For each run, ``gates_`` gets the gate before which it
+    waits, and ``xs`` the value of that gate's program, or NaN. ``values_``: by gate, where the program begins
+    and ends.
     """
     x: RunMachine = pointer(machine)
     t, m, f = x.t, x.m, x.f
@@ -61,7 +62,7 @@ def listed(machine: RunMachine, alive: Ints, values_: Ints, rows: Ints, gates_: 
 
 @kernel
 def let_go(ints: Ints, alive: Ints, gone: Ints) -> None:
-    """Drop families; if SKIP goes to the next event, this does not affect the others."""
+    """Drop families. If SKIP goes to the next event, this does not affect the other families."""
     m: Ints = pointer(ints)
     a: Ints = pointer(alive)
     for i in range(len(gone)):
