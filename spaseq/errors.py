@@ -171,7 +171,7 @@ def warn(message: str) -> None:
 
 
 def warn_within(message: str) -> None:
-    """Warn during an event, which must not end there: if warnings are errors, show it instead."""
+    """Issue a ``SpaseqWarning`` during an event. If warnings are errors, print it: the event must go on."""
     level, frame = _caller()
     try:
         warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)

@@ -72,9 +72,8 @@ class Results:
 class Connection:
     """A dataset and an engine; a context manager that closes itself. ``connect`` makes one.
 
-    Several connections may share an engine, each used by its own thread: what they do is a turn of the
-    engine. The dataset itself is as thread-safe as its store, and rdflib's stores are for one thread at a
-    time.
+    Several connections may share an engine, each used by its own thread: each works in a turn of the engine.
+    The dataset itself is as thread-safe as its store, and rdflib's stores are for one thread at a time.
 
     ``pushed`` counts the events; ``rejected`` holds the newest named graphs that could not become events.
     """
@@ -274,7 +273,7 @@ class Connection:
 
     @contextmanager
     def _own(self) -> Iterator[None]:
-        """Mark what is written here as not being events of the user."""
+        """Mark what is written inside the block: it is not an event of the user."""
         self._writing += 1
         try:
             yield

@@ -48,7 +48,7 @@ def distinct(ids: Ids, limit: int) -> Ids:
 
 
 def in_order(ids: Ids) -> Ids:
-    """Do the same without a table, by ``np.unique``: three to twenty times as slow."""
+    """Return the distinct ids, sorted, without a table: three to twenty times as slow as ``distinct``."""
     ordered = np.sort(ids)
     found: Ids = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found
@@ -114,7 +114,7 @@ class Beside(Protocol):
     """Knowledge about ids, kept beside the dictionary that gave them."""
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Forget all ids except the ``kept`` ones, by id: the others may get another meaning."""
+        """Forget all ids except those for which ``kept[id]`` is true: the others may get new terms."""
         ...
 
 
@@ -124,8 +124,8 @@ _Beside = TypeVar("_Beside", bound=Beside)
 class Dictionary:
     """Terms ⇄ ids. Ids are small numbers, in the order in which terms were first seen.
 
-    Several threads may use it. One that keeps a new id where no holder shows it yet does so under
-    ``lock``, so that no sweep comes between.
+    Several threads may use it. A thread that stores a new id where no holder reports it yet must hold
+    ``lock`` from interning to storing, so that no sweep forgets the id in between.
 
     >>> from pyoxigraph import NamedNode
     >>> d = Dictionary()
@@ -188,7 +188,7 @@ class Dictionary:
         return self.enter(text_of(term))
 
     def enter(self, text: str) -> int:
-        """Do the same for the term's text."""
+        """Return the id of the term with this text, a new one if the term is new."""
         identifier = self._ids.get(text)
         if identifier is None:
             with self.lock:
@@ -230,8 +230,9 @@ class Dictionary:
 
     @property
     def known(self) -> Callable[[str], int | None]:
-        """Return a function from a text to the id of a term that Python has seen, else None (it may have an
-        id).
+        """Return a function from a term's text to its id.
+
+        It returns None for a term that Python has not seen. Such a term may have an id in the table.
         """
         return self._ids.get
 
@@ -333,7 +334,7 @@ class Dictionary:
         holders.add(ref(holder, holders.discard))
 
     def beside(self, make: Callable[[Dictionary], _Beside]) -> _Beside:
-        """Return the result of ``make`` for this dictionary, called once: one object for all callers."""
+        """Return the result of ``make(self)``. It is called once, so all callers share one object."""
         found: _Beside | None = self._beside.get(make)
         if found is None:
             with self.lock:
@@ -355,7 +356,7 @@ class Dictionary:
                 if id(ids) not in marked:
                     marked[id(ids)] = ids
                     keep[ids] = True
-            # First, so that after an interrupt nothing is known of a forgotten term.
+            # These forget first: after an interrupt they must not know anything about a forgotten term.
             for known in self._beside.values():
                 known.forget_all_but(keep)
             dead = self._forget(keep)
@@ -379,7 +380,7 @@ class Dictionary:
             # Fewer are kept than forgotten.
             texts = {identifier: self._texts[identifier] for identifier in seen[kept].tolist()}
             ids = {text: i for i, text in texts.items() if self._ids.get(text) == i}
-            # No interrupt can occur between the two: that needs a call, or a loop.
+            # No interrupt can occur between the two assignments: Python raises it at a call or in a loop.
             self._ids, self._texts = ids, texts
             return dead
         for identifier in dead:
@@ -416,13 +417,18 @@ class Dictionary:
             return self._texts[identifier]
 
     def usual(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
-        """Enter, by id, the numbers of at most 15 digits that are stored as bytes; leave the others out."""
+        """Write the values of numbers to ``numbers`` and ``ranks``, at the index of each id.
+
+        Only numbers of at most 15 digits that the table stores as bytes are read; other ids are left out.
+        """
         if self._table is not None and len(ids) >= _MANY:
             with self.lock:
                 self._table.read_numbers(ids, numbers, ranks)
 
     def by_id(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
-        """Return the two arrays of ``numbers``, by id. Ids not read so far have a rank that says so."""
+        """Return the two arrays of ``numbers`` for all ids. An id not read so far has the rank
+        ``_NOT_DECODED``.
+        """
         if len(self._rank) < self.limit:
             room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
             self._number = np.concatenate([self._number, np.zeros(room)])
