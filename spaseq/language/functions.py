@@ -60,8 +60,8 @@ def function(
     EXISTS, and the matchers ``interpreter`` and ``reference`` between GPMs.
 
     ``deterministic``: ``f`` returns the same for the same arguments, so that results may be cached. A query
-    with a non-deterministic function shares nothing with other queries; with a state, ``f`` cannot be used in
-    a pattern or FILTER.
+    with a non-deterministic function shares nothing with other queries. In an engine with a state file, such
+    a function cannot be used in a pattern or FILTER.
 
     Register ``f`` before the query is prepared. A later function of the same IRI applies to queries that are
     prepared later. Raises ``ValueError`` for a built-in function's IRI and for a relative IRI, ``TypeError``

@@ -113,7 +113,7 @@ class StateCount:
 class EdgeCount:
     """An edge of the automaton, and how often a partial match took it.
 
-    ``operands``, for an ALL: how many matches each operand had by itself, for partial matches in its state.
+    ``operands``, for an ALL: how many matches each of its operands had on its own, over all partial matches.
     """
 
     source: int

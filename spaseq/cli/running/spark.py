@@ -100,7 +100,7 @@ def start(
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Filter out py4j's records, in the root logger, of a JVM that a signal ended too."""
+    """Return whether a record is not py4j's: it logs to the root logger when a signal also ends the JVM."""
     return record.module != "java_gateway"
 
 

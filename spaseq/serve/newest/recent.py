@@ -40,7 +40,7 @@ class RecentEvents:
         *,
         forgot: bool = False,
     ) -> None:
-        """Keep ``events`` and ``triples`` of each stream; ``forgot``: there may have been others."""
+        """Keep ``events`` and ``triples`` of each stream. ``forgot``: there may have been earlier events."""
         self._events = events
         self._triples = events * _TRIPLES if triples is None else triples
         self._streams = streams

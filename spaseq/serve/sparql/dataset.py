@@ -65,7 +65,7 @@ class Matches:
 
     @property
     def graphs(self) -> list[ox.NamedNode]:
-        """Return that graph, and the one with its rows."""
+        """Return the graph that describes the matches, and the graph with their rows."""
         return [ox.NamedNode(self.graph), ox.NamedNode(_rows_of(self.graph))]
 
     @property
@@ -179,7 +179,7 @@ def _serialized(statements: Iterable[Any], form: ox.RdfFormat) -> bytes:
 
 
 def _rows_of(graph: str) -> str:
-    """Return the graph with the rows of matches, given the graph that describes these."""
+    """Return the graph with the rows of matches, given the graph that describes the matches."""
     return f"{graph}#rows"
 
 
