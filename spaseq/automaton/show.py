@@ -83,7 +83,7 @@ def _item(node: Node) -> str:
 
 
 def _optional(some: Node, sign: str) -> str:
-    """Return X as optional; ``sign`` if X is no repetition from one on."""
+    """Return an optional node: ``X+`` or ``X{1,m}`` as a repetition from 0 on, others followed by ``sign``."""
     if isinstance(some, Kleene) and some.minimum == 1:
         return _repeated(some, 0)
     return _unit(some) + sign

@@ -16,7 +16,7 @@ from spaseq.results.select import Projector
 from spaseq.results.views import QueryView
 from spaseq.terms.dictionary import Dictionary
 
-#: Computed rows are made for this many matches at once.
+#: Rows that are not simply solutions (see ``Projector.is_plain``) are computed for this many matches at once.
 _COMPUTED: Final = 1_000
 
 

@@ -174,7 +174,7 @@ class TermTable:
         return [_read(arena, start, length, kind) for start, length, kind, _ in self.terms[ids].tolist()]
 
     def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
-        """Write the values of numbers in a usual form, at the index of their id; see ``Dictionary.numbers``."""
+        """Write the values of numbers in a usual form at their id's index, see ``Dictionary.numbers``."""
         # Imported here: compiled code that many callers do not need.
         from spaseq.terms._numbers_kernel import read_numbers
 

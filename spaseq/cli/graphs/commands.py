@@ -221,7 +221,7 @@ def build(
 ) -> None:
     """Make a file of a graph that other commands open at once (-g), however large it is.
 
-    When FILE changes, what was made of it is refused until it is built anew.
+    After FILE has changed, the built file is refused until you build it again.
 
     \b
     Examples:
@@ -242,7 +242,7 @@ def build(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of build's.", show_default=False)],
 ) -> None:
-    """Check that a built graph is whole, every byte of it, and as new as what it was made of.
+    """Check every byte of a built graph, and whether the file that it was made of has changed since.
 
     Opening one checks its header, and each block when it is first needed.
     """

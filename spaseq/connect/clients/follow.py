@@ -52,9 +52,9 @@ def check_followed(path: str, options: SourceOptions) -> None:
 class Follower:
     """A file that grows, and its successors, each read from its beginning to its end.
 
-    A file that became shorter is a new one; so is a file that replaced another, once that one was read to its
-    end. ``pause``: an empty block means that nothing arrived for so long. With a ``place`` reading resumes
-    there: the same file, which may have another name now, is read again from its beginning.
+    A file that became shorter counts as a new file. A file that replaced another is read after the end of the
+    replaced one. If nothing arrives for ``pause``, an empty block is yielded. With a ``place``, reading
+    resumes there: the same file, which may have another name now, is read again from its beginning.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Follower:
             self._file.seek(0)
         else:
             self._file.close()
-            # For a moment there may be none.
+            # While a file is replaced, there may be no file for a moment.
             self._file = _opened(self._path if new is not None else os.devnull)
 
     def _blocks(self) -> Iterator[bytes]:

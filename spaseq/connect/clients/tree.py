@@ -67,7 +67,7 @@ class Page:
 
     @property
     def views(self) -> list[str]:
-        """The URLs of the pages at which a reader of the stream may begin."""
+        """Return the URLs of the pages at which a reader of the stream may begin."""
         views = (o for _, _, o in self._said[TREE + "view"])
         return list(dict.fromkeys(o.value for o in views if isinstance(o, NamedNode)))
 

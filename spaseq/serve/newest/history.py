@@ -90,7 +90,7 @@ class MatchHistory:
 
 
 def as_json(number: int, match: Match, events: bool) -> dict[str, Any]:
-    """Return what a line of NDJSON says of a match, with its number; ``events``: each with its Turtle."""
+    """Return a match as a line of NDJSON has it, with its number; ``events``: add each event's Turtle."""
     found = {"number": number, **values_of(match)}
     if events:
         prefixes = dict(match.query.prefixes)
