@@ -182,7 +182,7 @@ class Chunk:
 class ChunkExtent:
     """The header of a packed chunk: its first and last time, and how many events it has.
 
-    ``again``: the positions of events that another bucket has, too; it reports those that are late.
+    ``again``: the positions of events that another bucket has, too: that bucket reports late ones.
     """
 
     begin: int

@@ -175,8 +175,8 @@ class _Alternatives:
         )
 
     def _decide(self, body: Node) -> set[int]:
-        """Return the ids of each ``|`` whose side decides whether a Kleene elsewhere owns a variable, and of
-        each ``|`` around one.
+        """Return the ids of each ``|`` that decides, by the side taken, whether a Kleene elsewhere owns a
+        variable; and of each ``|`` around such a ``|``.
         """
         sides = [node for node in _outside_kleenes(body) if isinstance(node, Either) and not node.apart]
         deciding: set[int] = set()

@@ -83,7 +83,7 @@ def _item(node: Node) -> str:
 
 
 def _optional(some: Node, sign: str) -> str:
-    """Return an optional node: ``X+`` or ``X{1,m}`` as a repetition from 0 on, others followed by ``sign``."""
+    """Return an optional node: a repetition from 1 on becomes one from 0 on, others get ``sign``."""
     if isinstance(some, Kleene) and some.minimum == 1:
         return _repeated(some, 0)
     return _unit(some) + sign

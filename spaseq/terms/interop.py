@@ -17,7 +17,7 @@ from spaseq.terms.values import STRING_TYPE
 
 
 class _Quiet(threading.local):
-    """A context of one thread in which rdflib logs no traceback for ill-typed literals: they are legal RDF."""
+    """A context, per thread: inside, rdflib logs no traceback for ill-typed literals, which are legal RDF."""
 
     _inside = False
 

@@ -80,8 +80,8 @@ def branches(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[BranchCoun
 class Branch:
     """An OPTIONAL or a side of a UNION.
 
-    ``whole`` is the branch with what precedes it. ``asking`` is the group whose solutions its FILTERs see:
-    for OPTIONAL it includes what precedes the branch, for UNION it does not.
+    ``whole`` is the branch with what precedes it. ``asking`` is the group of the solutions that its FILTERs
+    see: for OPTIONAL it includes what precedes the branch, for UNION it does not.
     """
 
     kind: str

@@ -108,7 +108,7 @@ def _quoted_graph(lines: Sequence[str]) -> bytes:
 
 
 def json_rows(batch: MatchBatch, terms: Cache, before: str, between: str) -> memoryview:
-    """Return the rows of matches in SPARQL JSON, ``before`` in front of the first, ``between`` of the others."""
+    """Return the rows of matches in SPARQL JSON: the first after ``before``, the others after ``between``."""
     pieces = TextPieces()
     cells = _cells(batch.bindings, pieces, terms, json_of)
     laid = np.empty(cells.shape[0] * (2 + 2 * cells.shape[1]), dtype=np.int64)

@@ -68,7 +68,7 @@ async def send(
     by: Annotated[str | None, Query(description="Where an event ends: subject, message or an IRI.")] = None,
     content_type: Annotated[str | None, Header()] = None,
 ) -> dict[str, Any]:
-    """Send events to a stream, whose IRI is percent-encoded. Turtle and N-Triples are one event; in TriG and
+    """Send events to a stream; its IRI is percent-encoded. Turtle and N-Triples are one event; in TriG and
     N-Quads each named graph is an event. Times are in the data (`prov:generatedAtTime`), unless given."""
     given = time if time is not None else event_time
     options = SourceOptions(format=format_of(content_type), triples=triples, is_live=True)
