@@ -221,8 +221,8 @@ def place(column: Ints, begin: int) -> int:
 
 
 def _begin(_context: Any, array: Any) -> Any:
-    """Return the address of an array's first number. It is indexed like an array, and a call passes it in one
-    register.
+    """Return the address of an array's first number. The address is indexed like the array, and a call passes
+    it in one register.
 
     For None instead of an array it returns None, as a compile-time constant. In a NamedTuple, it replaces
     arrays by their addresses, and keeps other fields.

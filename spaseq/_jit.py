@@ -245,7 +245,7 @@ _OPTIONS: Final = {"nogil": True, "boundscheck": False, "error_model": "numpy", 
 _compiled: Any = partial(numba.njit, **_OPTIONS)
 
 
-#: How a file with kernels imports what it is made of: `from spaseq.a.b import c, d`; names may be modules.
+#: An import in a file with kernels, always of this form: `from spaseq.a.b import c, d`. Names may be modules.
 _IMPORT: Final = re.compile(rb"^from (spaseq[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 
 

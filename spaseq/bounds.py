@@ -87,8 +87,8 @@ class Bound:
     """The bounds of one query; None is no bound.
 
     ``latency``: seconds from the start of processing an event until all matches that it completes are found,
-    on average over some events. ``pool``: the shared memory. ``weight``: the query's share of what several
-    queries share.
+    on average over some events. ``pool``: the memory that queries share. ``weight``: the query's share of it,
+    relative to the weights of the other queries.
     """
 
     latency: float | None = None

@@ -9,7 +9,7 @@ SpaseqError
 ├── BadEventError              one event is malformed or nonconforming (raised only with ``strict``)
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
 ├── FormatError                a result format is unknown, or cannot hold these results (also a ValueError)
-├── KnowledgeError             a background graph is missing, or it or shapes cannot be read
+├── KnowledgeError             a background graph is missing, or a graph or shapes cannot be read
 ├── PatternError               a parameterized pattern on words is invalid (also a ValueError)
 ├── RetrievalError             a budget or vectors given to retrieve cannot be used (also a ValueError)
 ├── LimitError                 something would exceed its limit (``spaseq.Limits``)

@@ -118,8 +118,8 @@ class _Tail:
         return [replace(tail, rivals=choice) for choice in rivals if choice]
 
     def reaches(self, unit: Unit) -> bool:
-        """Return whether an element that begins with ``unit`` begins with something the operator
-        waits for.
+        """Return whether ``unit`` may come after the operator: the operator is not ``;``, or it waits for
+        ``unit`` or a part of it.
         """
         if self.strategy is not Strategy.NEXT:
             return True

@@ -10,7 +10,7 @@ whole ``ALL``. Five things go beyond a textbook automaton:
 - *Kleene bounds* are counters: ``Enter``, ``Again`` and ``Leave`` guard an edge, so that ``X{2,500}``
   needs no 500 copies of X. They also mark in Ω where an iteration begins and ends.
 - *Negations* open a gap (``Forbid``) that the next element closes (``Await`` … ``Decide``), or the end
-  of the window if no element follows. ``X?`` that is left out does the same (``Omit``).
+  of the window if no element follows. An ``X?`` that is left out opens a gap, too (``Omit``).
 - *Time bounds* inside the sequence begin at ``Since`` and are tested at ``Until``.
 - Each operand of an ``ALL`` has an automaton of its own (``parts``).
 """

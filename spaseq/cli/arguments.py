@@ -77,7 +77,7 @@ class PathsEngine(StrEnum):
 
 
 def check_matcher(name: str, query: Query, engine: RunEngine, file: str | None = None) -> None:
-    """Raise ``UsageError`` if the matcher of that name cannot run the query there.
+    """Raise ``UsageError`` if the matcher of that name cannot run the query on ``engine``.
 
     ``file``: the file of the query, if there are several.
     """

@@ -94,8 +94,8 @@ Batches = Callable[[Ending, Callable[[], int]], Generator[Placed, None, None]]
 class Live:
     """An iterator of batches that can be closed; some batches are empty.
 
-    One thread iterates. Any thread may call ``close``, which ends it at once or, during a read, within a
-    moment, and ``acknowledge``, which counts one more processed batch.
+    One thread iterates. Any thread may call ``close`` and ``acknowledge``. ``close`` ends the iteration at
+    once or, during a read, within a moment. ``acknowledge`` counts one more processed batch.
     """
 
     def __init__(self, batches: Batches) -> None:

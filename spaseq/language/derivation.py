@@ -105,7 +105,7 @@ class Derivation:
         }
 
     def build(self, builders: Sequence[Any], source: QueryText, start: str) -> Any:
-        """Return what the builders, one of each type, make of a text.
+        """Return the result of rule ``start`` for a text. ``builders``: one object of each builder type.
 
         Raises QuerySyntaxError, or what a method of a builder raises. Syntax errors take precedence, also
         over an earlier error of a builder.

@@ -134,7 +134,7 @@ class Workers:
             return await asyncio.wait_for(done, self._seconds if reads else None)
         except TimeoutError:
             if done.done() and not done.cancelled():
-                raise  # its own
+                raise  # a TimeoutError of the call itself
             raise LimitError(
                 f"this took more than {self._seconds:g} seconds: ask for less (--seconds moves the limit)",
                 limit="seconds",

@@ -93,8 +93,8 @@ class Service:
         self.entry = ServiceEntry(self.iri, self.variables, self.ask, self._window)
         self.handle: Handle | None = None
         self.on_match: Callable[[Match], None] | None = None
-        # The last of them are not described until a block needs them; ``_since``: when the first of those was
-        # found.
+        # The newest matches are not described until a block needs them; ``_since``: when the first of the
+        # undescribed matches was found.
         self._kept: deque[_HeldMatch] = deque()
         self._since: int | None = None
         self._came = 0
@@ -333,7 +333,8 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     rows: list[dict[Variable, Node]] = []
     values["res"] = rows
     _told(algebra, values, columns_)
-    # Every solution has a match. It is visible only if the block mentions it: another service has its own.
+    # Every solution binds ?match. It is visible only if the block mentions it, so that the ?match of several
+    # services do not join.
     hidden = frozenset() if _mentions(part.graph, _MATCH) else frozenset([_MATCH])
     return _Block(part, hidden, algebra, rows)
 

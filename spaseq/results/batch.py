@@ -40,9 +40,9 @@ class Match:
 
     ``start`` and ``end`` are the times of its first and its last event: UTC datetimes, or ticks. ``events``
     lists the chosen events per GPM, in order; a GPM that chose none has an empty list. ``bindings`` are the
-    rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name to rdflib term, an unbound
-    variable absent; ``variables`` are their columns, in order. ``partition`` has the values of the PARTITION
-    BY variables.
+    rows of SELECT (for ASK and CONSTRUCT: all solutions). Each row maps the names of its bound variables to
+    rdflib terms. ``variables`` are the columns, in order. ``partition`` has the values of the PARTITION BY
+    variables.
 
     The engine's matches are views of a row of a ``MatchBatch``: each field is made on first access and
     cached. A kept match keeps its batch, and so the events of all matches there. Two matches are equal if all
@@ -50,7 +50,7 @@ class Match:
     query and its events' triples, and nothing of its engine.
     """
 
-    # Made by the hundred thousand a second: plain slots, without a lookup of missing attributes.
+    # Plain slots, without ``__getattr__``: some hundred thousand matches are made per second.
     __slots__ = ("__weakref__", "_at", "_batch", "_bindings", "_events", "_known")
     _batch: MatchBatch | None
     _at: int
@@ -205,8 +205,8 @@ class MatchBatch(Sequence[Match]):
     (array([0, 1], dtype=int32), ['"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '"4"^^<http://www.w3.org/2001/XMLSchema#integer>'])
     """
 
-    # Class attributes for what few batches need: with a thousand queries each may have a batch of few
-    # matches. ``cached_property`` would take as long as the slicing itself.
+    # Defaults as class attributes, since few batches need these: a thousand queries may each have a batch of
+    # a few matches. ``cached_property`` would take as long as the slicing itself.
     _last: int | None = None
     _made: Sequence[Rows] | None = None
     _events: dict[str, Events] | None = None

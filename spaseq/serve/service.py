@@ -155,7 +155,7 @@ class ServerState:
     # --- queries ------------------------------------------------------------------------------
 
     async def register(self, query: Query, name: str | None) -> RegisteredQuery:
-        """Register a query. With a state it needs a name, under which a restart has it again.
+        """Register a query. With a state, the query needs a name, which it keeps after a restart.
 
         Raises ``ApiError`` for a name that another query has, or may get as its id.
         """

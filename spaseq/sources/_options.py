@@ -76,9 +76,9 @@ class SourceOptions:
 
     ``triples``: how many triples make an event (N-Triples, Turtle and flat Jelly only).
 
-    ``by``: where else an event ends. ``"subject"``: with the consecutive triples of one IRI. ``"message"``:
-    with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is an
-    event, with all triples of that subject.
+    ``by``: where an event ends, if not as usual in the format. ``"subject"``: an event has the consecutive
+    triples of one IRI. ``"message"``: it has all graphs of a message, a frame or a line. An IRI: each object
+    of that predicate in a document is an event, with all triples that have the object as subject.
 
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
 

@@ -141,16 +141,15 @@ class Dictionary:
         #: What the current event has spent of the limits.
         self.spending = Spending(limits)
         self.lock = threading.RLock()
-        # All terms, as texts; once there is a table, only the terms that Python has seen. pyoxigraph's terms
-        # would be one more object for each event: the garbage collector would traverse the process again and
-        # again.
+        # The texts of all terms; once there is a table, of the terms that Python has seen. Texts, because the
+        # garbage collector does not traverse them, as it would pyoxigraph's terms.
         self._ids: dict[str, int] = {}
         self._texts: dict[int, str] = {}
         self._limit = 1
         self._free: list[int] = []
         self._table: TermTable | None = None
         self._pinned: set[int] = set()
-        # As a WeakSet, which takes half a microsecond more to add to: each event that is pushed is a holder.
+        # Used like a WeakSet, but half a microsecond faster to add to: each event that is pushed is a holder.
         self._holders: set[ref[Holder]] = set()
         self._beside: dict[object, Any] = {}
         self._swept = 0
@@ -297,7 +296,7 @@ class Dictionary:
             return self._table.texts(ids)
 
     def ranks(self, ids: Ids) -> Ids:
-        """Return each id's rank among these in the order of ``text``, from 0; in the shape of ``ids``."""
+        """Return each id's rank, from 0, in the order of ``text`` of all ``ids``; in the shape of ``ids``."""
         found, inverse = numbered(ids, self.limit)
         texts = self._all_written(found)
         places = np.empty(len(texts), dtype=np.int64)
@@ -313,7 +312,7 @@ class Dictionary:
         return found
 
     def table(self) -> TermTable:
-        """Return the terms as bytes, for readers that look them up there. Use it under ``lock``."""
+        """Return the table of terms as bytes, for readers that look terms up there. Use it under ``lock``."""
         if self._table is None:
             # Imported here, because compiled code takes a while to load.
             from spaseq.terms.table import TermTable
@@ -349,7 +348,7 @@ class Dictionary:
         with self.lock:
             keep = np.zeros(self.limit, dtype=np.bool_)
             keep[list(self._pinned)] = True
-            # Kept meanwhile, so that no other array gets the same id(). Many queries hold the same array.
+            # Arrays by id(), because many queries hold the same array. Kept here, so that no id() is reused.
             marked: dict[int, Ids] = {}
             holders = [holder for each in list(self._holders) if (holder := each()) is not None]
             for ids in chain(*(holder.live_ids() for holder in holders), live):

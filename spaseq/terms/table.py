@@ -194,7 +194,7 @@ class TermTable:
 
 
 def _read(arena: memoryview, start: int, length: int, kind: int) -> str:
-    inside = kind == IRI  # of its brackets
+    inside = kind == IRI  # the text of an IRI has no brackets
     return str(arena[start + inside : start + length - inside], "utf-8")
 
 

@@ -12,7 +12,8 @@ ROWS: Final = 10_000
 
 @dataclass(slots=True)
 class GpmStats:
-    """Counts of a GPM so far: the events of its streams, those it ``matched``, its solutions in them.
+    """Counts of a GPM so far: the ``events`` of its streams, the events that it ``matched``, and ``rows``,
+    the solutions in these events.
 
     Filters that use other GPMs' variables are not evaluated here.
     """
@@ -83,7 +84,7 @@ class BranchCount:
 class Trial:
     """A change to the query, in words, and whether the changed query has a match in the sample.
 
-    None: it took too long to find out.
+    ``matches`` is None if it took too long to find out.
     """
 
     change: str

@@ -74,7 +74,7 @@ class Replays:
         return self.watched(query, most)[0]
 
     def watched(self, query: Query, most: int = 1) -> tuple[list[Match] | None, tuple[FilterCount, ...]]:
-        """Return the same, and the counts of filters that need more than one event."""
+        """Return what ``matches`` does, and the counts of filters that need more than one event."""
         evidence = self._evidence
         found: list[Match] = []
         try:

@@ -136,7 +136,7 @@ def run(
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
     Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes, depth, solutions,
     event-seconds, background-seconds and query-characters.
-    Matchers are kmp, tecs, lazy, tree, nfa, interpreter and reference: all find the same.
+    Matchers are kmp, tecs, lazy, tree, nfa, interpreter and reference: all find the same matches.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson;
     count, the number of matches, is for all.
     Exit status: 0, 1 if the run failed or a stream had bad events only, 2 if the query or the command

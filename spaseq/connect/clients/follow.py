@@ -78,8 +78,9 @@ class Follower:
         self._bad = self._told = 0
 
     def files(self) -> Iterator[tuple[Iterator[bytes], Count]]:
-        """Yield the blocks of each file, and how many of its events were read before. Raises EndedError at
-        the end.
+        """Yield the blocks of each file, and how many of its events were read before this run.
+
+        Raises EndedError when the source must end.
         """
         place = self._before
         if place is not None:

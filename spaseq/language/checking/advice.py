@@ -22,7 +22,7 @@ _MANY: Final = 100
 def advise(query: s.Query) -> tuple[str, ...]:
     """Return advice about a checked query, each with its place.
 
-    Advice is weaker than the warnings of ``check``, which ``prepare`` raises, too.
+    Advice is weaker than the warnings of ``check``: ``prepare`` issues the warnings, but not the advice.
     """
     findings = Findings(QueryText(query.text, query.filename))
     if query.skip is not None:

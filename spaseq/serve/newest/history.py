@@ -61,7 +61,7 @@ class MatchHistory:
 
     @property
     def first(self) -> int:
-        """Return the number of the first match that is kept, or of the next if none is."""
+        """Return the number of the first match that is kept; if none is kept, of the next match."""
         return self.count - len(self._kept) + 1
 
     def add(self, matches: Iterable[Match]) -> None:

@@ -58,7 +58,7 @@ class RecentEvents:
             self._cut.add(stream)
         parts = self._kept.pop(stream, None) or deque()
         if parts and parts[-1].clock is not batch.clock:
-            parts.clear()  # no query can read both
+            parts.clear()  # no query can read events of both clocks
         self._kept[stream] = parts
         parts.append(fitting := self._fitting(batch))
         if len(fitting) < len(batch):

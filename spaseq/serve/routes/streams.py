@@ -47,7 +47,7 @@ async def watermark(
     """Advance the time of a stream. Windows that have ended by this `time` are completed. Events that arrive
     afterwards with an earlier time are late."""
     if not bytes(request.scope.get("raw_path", b"/watermark")).endswith(b"/watermark"):
-        kind = request.headers.get("content-type")  # a stream's own name may end so
+        kind = request.headers.get("content-type")  # the IRI of a stream may end with /watermark
         return await send(request, service, f"{iri}/watermark", time=time, content_type=kind)
     if time is None:
         raise ApiError(400, "parameter", "time: there is none", hint=_TIME)

@@ -194,7 +194,7 @@ class GraphAssembler:
         self._sink.add(event.rows, graph, event.times, f"event {event.number}", event.problem)
 
     def _make_room(self) -> None:
-        """Free memory: drop the oldest waiting graph, or else the current one, which is too large."""
+        """Drop the oldest waiting graph, or, if none waits, the current graph, which is too large."""
         for name, event in self._open.items():
             if event is not self._current:
                 event.problem = event.problem or f"no time within the {HELD} triples that may wait for one"

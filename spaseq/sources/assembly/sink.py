@@ -244,7 +244,7 @@ class EventSink:
 
 
 def _stray(batch: EventBatch, predicate: int) -> tuple[int, int, int] | None:
-    """Return the first event with a subject that no chain of triples connects with that of its time.
+    """Return the first event with a subject that no chain of triples connects with its time's subject.
 
     The result is its index in the batch and the ids of both subjects; None if there is no such event.
     """

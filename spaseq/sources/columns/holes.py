@@ -257,7 +257,7 @@ def check_types(template: Template, schema: pa.Schema) -> None:
 def literals(values: pa.Array) -> pa.Array:
     """Return each value as a literal in N-Triples.
 
-    Null for null. Raises SourceError for a type without one.
+    Null stays null. Raises SourceError for a type that has no form as a literal.
     """
     if pa.types.is_dictionary(values.type):
         return literals(values.dictionary).take(values.indices)

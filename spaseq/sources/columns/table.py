@@ -38,7 +38,7 @@ Mask = npt.NDArray[np.bool_]
 class Table:
     """A table as a source of events, see ``table``.
 
-    ``read``: the reader it came from, once that is consumed.
+    ``read``: contains ``data`` once that was opened, if it is an Arrow reader: it gives its rows once only.
     """
 
     data: Any

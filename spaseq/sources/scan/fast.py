@@ -43,7 +43,7 @@ _AT_ONCE: Final = 1 << 10
 
 
 class Quads:
-    """Lines as ids: ``count`` columns of ``rows``, without those with a negative subject.
+    """Lines as ids: the first ``count`` columns of ``rows``. A column with a negative subject is no quad.
 
     The rows are subjects, predicates, objects, graphs, where the lines begin, and their numbers, from 0.
     """
@@ -93,7 +93,7 @@ class Quads:
         ends = np.append(starts[1:], len(text))
         lines = [text[starts[k] : ends[k]] for k in odd]
         together = b"".join(lines)
-        if b"\r" in together.replace(b"\r\n", b"\n"):  # it ends a line, too
+        if b"\r" in together.replace(b"\r\n", b"\n"):  # a carriage return alone ends a line, too
             return False
         try:
             quads: list[Quad | None] = list(self._pieces.parse(together))
