@@ -141,8 +141,8 @@ class Proposal:
         return '{\n  "@context": {\n' + ",\n".join(lines) + "\n  }\n}\n"
 
     def query(self) -> str:
-        """Return a query over the rows: an event B after an event A, with A's key if there is a key column,
-        and with a smaller number than A if there is a measure.
+        """Return a query over the rows: an event B after an event A. B has the same key as A if there is a
+        key column, and a smaller number than A if there is a measure.
         """
         names = self._variables()
         key, measure = (None, None) if self.has_contexts else (self.key, self.measure)

@@ -125,7 +125,7 @@ class Dictionary:
     """Terms ⇄ ids. Ids are small numbers, in the order in which terms were first seen.
 
     Several threads may use it. A thread that stores a new id where no holder reports it yet must hold
-    ``lock`` from interning to storing, so that no sweep forgets the id in between.
+    ``lock`` from interning to storing. Otherwise a sweep in between could forget the id.
 
     >>> from pyoxigraph import NamedNode
     >>> d = Dictionary()
