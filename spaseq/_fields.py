@@ -11,8 +11,8 @@ A record is a row of a table, or a part of an array or of memory behind a pointe
         time = reads_column(2)              # of the column that begins where its place 2 says: time(block, n)
 
 and kernels call ``node.top(nodes, row)``. The compiler replaces such a call by one instruction, so that calls
-take no time to compile or to run. Places and numbers are never negative: unlike an index, they are not tested
-for counting from the end.
+take no time to compile or to run. Places and numbers must not be negative: unlike Python's indexes, they are
+not tested for counting from the end.
 """
 
 from __future__ import annotations
@@ -140,8 +140,10 @@ def reads_column(offset: int) -> Callable[[Ints, int], int]:
 
 
 def _load(first: int, width: int = 0, *begin: int) -> Any:
-    """Return the intrinsic. ``begin``: the fixed place of a list; then the item's number is the only
-    argument.
+    """Return the intrinsic that reads a field.
+
+    ``begin``: the fixed place of a list. The intrinsic then gets no place, only the array and the item's
+    number.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -219,11 +221,11 @@ def place(column: Ints, begin: int) -> int:
 
 
 def _begin(_context: Any, array: Any) -> Any:
-    """Return the address of an array's first number. It is indexed like an array, and a call passes it in one
-    register.
+    """Return the address of an array's first number. The address is indexed like the array, and a call passes
+    it in one register.
 
-    For None instead of an array it is None, as a compile-time constant. Of a NamedTuple, the arrays become
-    addresses, and other fields stay.
+    For None instead of an array it returns None, as a compile-time constant. In a NamedTuple, it replaces
+    arrays by their addresses, and keeps other fields.
     """
     if isinstance(array, types.NoneType):
         return array(array), lambda context, *_: context.get_dummy_value()

@@ -44,7 +44,7 @@ class _ReadOnly(caching.InTreeCacheLocator):
 
 
 class _UserWide(caching.UserWideCacheLocator):
-    """In the user's cache, if the user has a home: otherwise Numba makes a folder named ``~``."""
+    """In the user's cache. Not used without a home directory: Numba would make a folder named ``~``."""
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
@@ -245,7 +245,7 @@ _OPTIONS: Final = {"nogil": True, "boundscheck": False, "error_model": "numpy", 
 _compiled: Any = partial(numba.njit, **_OPTIONS)
 
 
-#: How a file with kernels imports what it is made of: `from spaseq.a.b import c, d`; names may be modules.
+#: An import in a file with kernels, always of this form: `from spaseq.a.b import c, d`. Names may be modules.
 _IMPORT: Final = re.compile(rb"^from (spaseq[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 
 
@@ -302,7 +302,7 @@ def part(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """Return a small part of kernels that is called so often that the call itself would cost."""
+    """Return a small part of kernels that is inlined: it is called so often that calls would cost time."""
     return _called(function, forceinline=True)
 
 
@@ -312,7 +312,10 @@ def rare(function: _Function) -> _Function:
 
 
 def _called(function: _Function, way: type[Linked] = Linked, **options: bool) -> _Function:
-    """Return a part, compiled once for all calls: not for Python, nor again for each constant argument."""
+    """Return a part, compiled once for all calls from kernels.
+
+    Python cannot call it, and it is not compiled again for constant arguments.
+    """
     compiled = _compiled(
         function, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=way, **options
     )

@@ -52,7 +52,7 @@ def count(base: Ids, columns: Ids, events: Ids, ends: Ids, triples: Ids) -> None
 
 @kernel
 def spread(base: Ids, columns: Ids, parts: Ids, events: Ids, ends: Ids, triples: Ids, size: int) -> None:
-    """Write the columns of each part: four of its events, where their triples begin, and three of these.
+    """Write the columns of each part: four of its events, the begins of their triples, three of the triples.
 
     ``columns``: the places of the batch's columns. ``parts``: the places of each part's columns, one part
     after the other. Places count from ``base``, an array of two zeros for each part, which is overwritten.
@@ -91,13 +91,13 @@ def concern(
     ends: Ids, p: int, offset: int, size: int, numbers: Numbers, begins: Ids, sets: Ids, last: Ids,
     events: Ids,
 ) -> None:  # fmt: skip
-    """Add to ``ends``, for each set, how many events have a predicate of it; write these events if there is
-    room.
+    """Find, for each of several sets of predicates, the events that have a predicate of the set.
 
-    ``size``: the number of events. ``p`` and ``offset``: the places, counted from ``ends``, of the predicates
-    of all triples and of the columns with each event's first triple. ``numbers`` has, by id, a number from 1
-    on for the predicates of some set; the sets of a number are in ``sets``, from ``begins`` of that number
-    on. ``last`` is -1 for each set. ``events`` is empty, or as long as needed.
+    Each such event adds 1 to ``ends`` of the set. Unless ``events`` is empty, the event is first written
+    there at ``ends`` of the set; it must be long enough. ``size``: the number of events. ``p``: the place,
+    counted from ``ends``, of the predicates of all triples. ``offset``: the place of the column with each
+    event's first triple. ``numbers``, by id: 0, or a number for a predicate of some set. The sets of number n
+    are ``sets[begins[n]:begins[n + 1]]``. ``last`` is -1 for each set.
     """
     b = pointer(ends)
     for event in range(size):

@@ -67,11 +67,11 @@ class Pool:
         self._held: WeakKeyDictionary[Bound, int] = WeakKeyDictionary()
 
     def join(self, bound: Bound, holds: int = 0) -> None:
-        """Add a query that holds this many bytes."""
+        """Add a query, which holds ``holds`` bytes now."""
         self._held[bound] = holds
 
     def share(self, bound: Bound, holds: int) -> int:
-        """Return how many bytes a query may hold: its share, or all that the others leave if that is more."""
+        """Return how many bytes a query may hold: its share, or what other queries leave if that is more."""
         self._held[bound] = holds
         others = sum(held for other, held in self._held.items() if other is not bound)
         part = self.size * (bound.weight / sum(other.weight for other in self._held))
@@ -87,8 +87,8 @@ class Bound:
     """The bounds of one query; None is no bound.
 
     ``latency``: seconds from the start of processing an event until all matches that it completes are found,
-    on average over some events. ``pool``: the shared memory. ``weight``: the query's share of what several
-    queries share.
+    on average over some events. ``pool``: the memory that queries share. ``weight``: the query's share of it,
+    relative to the weights of the other queries.
     """
 
     latency: float | None = None

@@ -90,7 +90,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
 
 @contextmanager
 def unpacking() -> Iterator[None]:
-    """Raise EngineError for bytes that cannot be read inside the block: nothing here has packed them."""
+    """Turn errors of reading bytes inside the block into EngineError: ``pack`` did not write such bytes."""
     try:
         yield
     except _MALFORMED as error:
@@ -98,7 +98,7 @@ def unpacking() -> Iterator[None]:
 
 
 def require(holds: bool | np.bool_, what: str) -> None:
-    """Raise ValueError unless something holds for unpacked data."""
+    """Raise ValueError about ``what`` unless the condition ``holds`` is true of unpacked data."""
     if not holds:
         raise ValueError(f"{what} is wrong")
 
@@ -182,7 +182,7 @@ class Chunk:
 class ChunkExtent:
     """The header of a packed chunk: its first and last time, and how many events it has.
 
-    ``again``: the positions of events that another bucket has too, which reports them if they are late.
+    ``again``: the positions of events that another bucket has, too: that bucket reports late ones.
     """
 
     begin: int
@@ -204,7 +204,7 @@ def join(chunks: Sequence[Chunk], streams: Mapping[int, int]) -> Chunk:
     known: dict[tuple[int, ...], tuple[list[Ids], Ids]] = {}
 
     def joined(parts: list[Ids], more: Sequence[int] = ()) -> Ids:
-        """Concatenate parts once per list of parts, which are kept as its key."""
+        """Concatenate parts, once for the same arrays; ``known`` keeps them, so that no id() is reused."""
         key = tuple(map(id, parts))
         if key not in known:
             added = [part + start for part, start in zip(parts, more, strict=True)] if more else parts
@@ -230,7 +230,7 @@ def events_of(table: Solutions) -> Ids:
 
 
 class _Moving:
-    """Gives solutions the new positions of their events (-1: dropped), in the order of these.
+    """Gives solutions the new positions of their events (-1: dropped), and sorts them by these positions.
 
     Arrays that tables share stay shared.
     """
@@ -249,7 +249,9 @@ class _Moving:
         return Solutions(len(places), places, columns)
 
     def _of(self, event: Ids) -> tuple[Ids | None, Ids]:
-        """Return which rows are kept, None for all in order, and the new positions of their events."""
+        """Return the rows to keep, in their new order, and the positions of their events. None for the rows:
+        all are kept, in the same order.
+        """
         places = self._place[event]
         if (places[1:] >= places[:-1]).all() and (places[:1] >= 0).all():
             return None, places
@@ -271,7 +273,7 @@ class _Moving:
 
 @dataclass(slots=True)
 class _Columns:
-    """Distinct arrays, by number: GPMs that ask the same share theirs."""
+    """Distinct arrays, by number: GPMs with the same pattern share one array object."""
 
     arrays: list[Ids] = field(default_factory=list)
     _numbers: dict[int, int] = field(default_factory=dict)
@@ -400,7 +402,7 @@ def terms_out(dictionary: Dictionary, ids: Ids) -> dict[str, npt.NDArray[np.gene
 
 
 def labelled(dictionary: Dictionary, ids: Ids):  # type: ignore[no-untyped-def]
-    """Provide the dictionary's table; all of these terms have bytes in it."""
+    """Return the dictionary's table. Fresh blank nodes among ``ids`` get labels, so that all have bytes."""
     table = dictionary.table()
     for identifier in ids[table.terms[ids, KIND] == FRESH].tolist():
         dictionary.term(identifier)  # which gives a fresh blank node its label

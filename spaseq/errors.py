@@ -9,7 +9,7 @@ SpaseqError
 ├── BadEventError              one event is malformed or nonconforming (raised only with ``strict``)
 ├── LateEventError             one event came after the watermark (raised only with ``strict``)
 ├── FormatError                a result format is unknown, or cannot hold these results (also a ValueError)
-├── KnowledgeError             a background graph is missing, or it or shapes cannot be read
+├── KnowledgeError             a background graph is missing, or a graph or shapes cannot be read
 ├── PatternError               a parameterized pattern on words is invalid (also a ValueError)
 ├── RetrievalError             a budget or vectors given to retrieve cannot be used (also a ValueError)
 ├── LimitError                 something would exceed its limit (``spaseq.Limits``)
@@ -171,7 +171,7 @@ def warn(message: str) -> None:
 
 
 def warn_within(message: str) -> None:
-    """Warn during an event, which must not end there: if warnings are errors, show it instead."""
+    """Issue a ``SpaseqWarning`` during an event. If warnings are errors, print it: the event must go on."""
     level, frame = _caller()
     try:
         warnings.warn(bounded(message), SpaseqWarning, stacklevel=level)

@@ -7,7 +7,7 @@ inside a turn (asyncio's does at the second Ctrl-C), the queries of the engine e
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # as ``signal``, whose functions take ten times as long
+import _signal  # type: ignore[import-not-found]  # the functions of ``signal`` take ten times as long
 import os
 import sys
 import threading
@@ -34,8 +34,9 @@ class Deferral:
 
     A second interrupt does not wait: a callback may never return. There is one deferral in a process.
 
-    What another signal's handler raises may come between a context's entry and its block, which then never
-    exits. So the frame of the outermost context is kept: a context whose frame has returned is forgotten.
+    An exception of another signal's handler may occur after a context is entered and before its block begins.
+    Such a context never exits. To recognize it, the frame that entered the outermost context is kept. Once
+    this frame has returned, the context is forgotten.
     """
 
     __slots__ = ("_depth", "_frame", "_held", "_is_ours", "_main", "handler", "is_kept", "noted")

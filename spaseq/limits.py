@@ -61,7 +61,7 @@ class Limits:
                 )
 
     def times(self, count: int) -> Limits:
-        """Return the limits of ``count`` queries together, each of which may keep as much as one."""
+        """Return the limits of ``count`` queries together, if each may keep as much as these limits allow."""
         partial, size = self.partial_matches, self.query_bytes
         return replace(
             self,
@@ -227,7 +227,7 @@ class Budget:
         return sum(self._sizes.values())
 
     def but(self, part: str) -> int:
-        """Return the bytes of all other parts."""
+        """Return the bytes of all parts except ``part``."""
         return self.size - self._sizes.get(part, 0)
 
 

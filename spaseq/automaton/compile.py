@@ -84,8 +84,8 @@ class _Tail:
 
     ``reached``: the operator is already on the edge; actions added later come after it. ``inside`` are the
     Kleenes in progress, ``outside`` those in progress at the operator. ``beside`` are the ``|``s entered
-    since the operator. Their other sides are written out only when an element is passed: each of n sides has
-    n - 1 others.
+    since the operator. Their sides not taken are written out only when an optional element is left out,
+    because each of n sides has n - 1 others.
     """
 
     state: int
@@ -101,7 +101,7 @@ class _Tail:
     order: tuple[int, ...] = ()
 
     def chose(self, *choices: int) -> _Tail:
-        """Return the tail after choices in the sequence, each a place in the order of preference."""
+        """Return the tail with ``choices`` added, each a position in the order of preference."""
         return replace(self, order=(*self.order, *choices))
 
     def then(self, *actions: Action) -> _Tail:
@@ -118,8 +118,8 @@ class _Tail:
         return [replace(tail, rivals=choice) for choice in rivals if choice]
 
     def reaches(self, unit: Unit) -> bool:
-        """Return whether an element that begins with ``unit`` begins with something the operator
-        waits for.
+        """Return whether ``unit`` may come after the operator: the operator is not ``;``, or it waits for
+        ``unit`` or a part of it.
         """
         if self.strategy is not Strategy.NEXT:
             return True
@@ -262,8 +262,8 @@ class _NfaCompiler:
         return frozenset().union(*(self._pattern.gpms[name].streams for name in names))
 
     def _chain(self, chain: Chain, tails: list[_Tail]) -> list[_Tail]:
-        """Compile a chain. The ``fresh`` tails have matched nothing of it yet, and keep the operator before
-        it.
+        """Compile a chain. The ``fresh`` tails have matched nothing of the chain yet: they keep the operator
+        before it.
         """
         fresh, going = tails, list[_Tail]()
         for item, operator in zip(chain.items, (None, *chain.operators), strict=True):

@@ -223,8 +223,9 @@ class Layers:
         return (self.left[layer] + self.right[layer]) / 2, self.y[place]
 
     def quiet(self, pair: Pair) -> int:
-        """Return the end at which an arrow has fewer neighbours: the left (-1), the right (1), or neither
-        (0).
+        """Return at which end fewer other arrows meet this one's place: left (-1), right (1), neither (0).
+
+        If no other arrow meets either place, return 1 for an arrow that is not level, and 0 for a level one.
         """
         low, *_, high = self.chains[pair]
         if self.layer(low) == self.layer(high):

@@ -5,12 +5,12 @@ empty edges, and one edge is one step of a run: an event for a GPM, the simultan
 whole ``ALL``. Five things go beyond a textbook automaton:
 
 - *Operators* stand on the edges, as state-transition predicates ``(U, op, P)``, together with the
-  *rivals* of P: all that the element after the operator can start with. Whether its optional parts are there
-  is chosen before, so an element has an edge for each choice.
+  *rivals* of P: all units that the element after the operator can start with. An element with optional parts
+  has an edge for each choice of which of them are present.
 - *Kleene bounds* are counters: ``Enter``, ``Again`` and ``Leave`` guard an edge, so that ``X{2,500}``
   needs no 500 copies of X. They also mark in Ω where an iteration begins and ends.
 - *Negations* open a gap (``Forbid``) that the next element closes (``Await`` … ``Decide``), or the end
-  of the window if no element follows. ``X?`` that is left out does the same (``Omit``).
+  of the window if no element follows. An ``X?`` that is left out opens a gap, too (``Omit``).
 - *Time bounds* inside the sequence begin at ``Since`` and are tested at ``Until``.
 - Each operand of an ``ALL`` has an automaton of its own (``parts``).
 """
@@ -52,10 +52,10 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Forbid:
-    """From here on no event may be relevant for one of these units of a negated element.
+    """A gap opens here: until it closes, no event may be relevant for any of these ``units`` of ``!X``.
 
-    ``strategy`` is the operator before it, None at the beginning of a match. After ``,`` only the next event
-    counts. ``inside`` are the Kleenes in progress.
+    ``strategy`` is the operator before ``!X``, None at the beginning of a match. After ``,`` only the next
+    event counts. ``inside`` are the Kleenes in progress.
     """
 
     units: tuple[Atom | Both, ...]
@@ -66,8 +66,9 @@ class Forbid:
 
 @dataclass(frozen=True, slots=True)
 class AbsentSide:
-    """Another side of a ``|``, behind the Kleenes ``entered`` on the way; ``inside`` are all Kleenes in
-    progress.
+    """A side ``node`` of a ``|`` of which another side was taken.
+
+    ``entered`` are the Kleenes entered on the way to it; ``inside`` are all Kleenes in progress.
     """
 
     entered: tuple[int, ...]
@@ -79,8 +80,8 @@ class AbsentSide:
 class Omit:
     """``X?`` is left out here: from here to the next element there must be no X that could stand here.
 
-    ``strategy`` is the operator before it, None at the beginning of a match. ``beside`` are other sides of
-    ``|``s that it must not skip either. ``inside`` are the Kleenes in progress.
+    ``strategy`` is the operator before ``X?``, None at the beginning of a match. ``beside`` are the sides of
+    a ``|`` that were not taken and must not be skipped either. ``inside`` are the Kleenes in progress.
     """
 
     optional: Maybe
@@ -154,12 +155,12 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A step: ``ends`` complete the source state, a unit is read, ``begins`` start what the unit is in.
+    """A step of a run from ``source`` to ``target``, which reads one unit.
 
-    ``ends`` act on the match so far, before the operator is tested; ``begins`` between the operator and the
-    unit. ``key`` are variables that the match so far, every rival and the unit all surely bind: runs can be
-    found by their values. ``filters`` are those of WHERE and of the GPM that become decidable here and not
-    before. ``order``: see ``Accept``.
+    The actions ``ends`` act on the match so far, before the operator is tested. The actions ``begins`` start
+    the elements that contain the unit, after the operator. ``key`` are variables that the match so far, every
+    rival and the unit all surely bind: runs can be found by their values. ``filters`` are the filters of
+    WHERE and of the GPM that can first be decided at this step. ``order``: see ``Accept``.
     """
 
     source: int
@@ -173,7 +174,7 @@ class Edge:
 
     @property
     def inside(self) -> tuple[int, ...]:
-        """The Kleenes in progress while the unit is read, outermost first."""
+        """Return the Kleenes in progress while the unit is read, outermost first."""
         entered = (action.kleene for action in self.begins if isinstance(action, Enter))
         return (*self.predicate.inside, *entered)
 
@@ -182,8 +183,9 @@ class Edge:
 class Accept:
     """The state may end the match, after these actions.
 
-    With AFTER MATCH SKIP, ``order`` are the choices of the sequence that this way out of the state makes,
-    each as its place in the order of preference: the least of all ways out of a state is preferred.
+    With AFTER MATCH SKIP, ``order`` lists the choices that ending here makes in the sequence, each as its
+    position in the order of preference. Of all ways to leave a state, the one with the least ``order`` is
+    preferred.
     """
 
     state: int
@@ -196,8 +198,8 @@ class NFA:
     """The automaton of ``root``. States are numbered from 0, the initial one.
 
     ``parts`` has the automata of the operands of each ALL on an edge, by node id. ``shared`` are the
-    variables that every GPM surely binds which is not only negated: natural partition keys. They are a note
-    only: no matcher partitions by them.
+    variables that are surely bound by every GPM, except GPMs that are only negated. These variables are
+    natural partition keys, but no matcher partitions by them.
     """
 
     pattern: SequencePattern = field(repr=False)

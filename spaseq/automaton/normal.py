@@ -70,11 +70,11 @@ def is_strict(node: Node) -> bool:
 
 
 def _witnesses(keys: frozenset[str], gpms: Mapping[str, GpmPart]) -> dict[str, GpmPart]:
-    """Return GPMs that bind the partition's variables without FILTERs, where that covers more than the GPMs
-    do.
+    """Return a copy without FILTERs of each GPM that has FILTERs and binds all PARTITION BY variables.
 
-    ``,`` sees events of a partition for which no GPM is relevant; a negated GPM that binds no key is relevant
-    in the partitions that other GPMs give the event, with or without their FILTERs.
+    Copies give an event its partitions if a FILTER rejects it: ``,`` sees events of a partition for which no
+    GPM is relevant. A negated GPM that binds no key is relevant in all partitions that other GPMs or copies
+    give the event.
     """
     found = {}
     for name, part in gpms.items():
@@ -202,8 +202,8 @@ class _NormalBuilder:
         return Both(identity, nodes, tuple(deferred), tuple(loose))
 
     def _side_waits(self, operands: tuple[s.Seq, ...]) -> bool:
-        """Return whether a filter on one side of a ``|`` needs what another operand binds, but
-        not that side.
+        """Return whether a filter on one side of a ``|`` needs a variable that this side does not bind, but
+        another operand does.
         """
         for i, operand in enumerate(operands):
             sides = _sides(operand)

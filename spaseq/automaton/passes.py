@@ -86,10 +86,11 @@ def merge_states(nfa: NFA) -> NFA:
 
 
 def place_filters(nfa: NFA) -> NFA:
-    """Note on each edge the filters that become decidable there.
+    """Write to each edge the filters that can first be decided there.
 
-    Correlated filters stand at their GPM, or at the ``&`` that binds their variables; those of WHERE at the
-    earliest edges behind which all their variables are bound, outside of the Kleenes they belong to.
+    Correlated filters stand at their GPM, or at the ``&`` that binds their variables. A filter of WHERE
+    stands at the earliest edges after which all its variables are bound, outside of the Kleenes they belong
+    to.
     """
 
     def change(part: NFA) -> NFA:
@@ -116,8 +117,8 @@ def place_filters(nfa: NFA) -> NFA:
 def derive_keys(nfa: NFA) -> NFA:
     """Find the variables by which the runs that wait at an edge can be looked up.
 
-    The run, the unit, and every rival bind them. Also records in ``shared`` which variables all GPMs share;
-    without PARTITION BY these are only a note, since ``,`` is about the whole streamset.
+    The run, the unit, and every rival bind these variables. Also records in ``shared`` which variables all
+    GPMs share. No matcher partitions by them without PARTITION BY, since ``,`` is about the whole streamset.
     """
 
     def change(part: NFA) -> NFA:

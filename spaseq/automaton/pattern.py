@@ -36,7 +36,7 @@ class Atom:
     """One event that is relevant for a GPM.
 
     ``filters`` are its correlated filters. Filters that need a variable of another operand of an ``&`` around
-    it are in that node's ``deferred`` instead. ``loose`` are the filters among them that need no variable of
+    it are in that node's ``deferred`` instead. ``loose`` are those of its filters that need no variable of
     another operand of an ``ALL``.
     """
 
@@ -70,9 +70,9 @@ class Either:
     """``X | Y``, in order of preference.
 
     ``;`` waits for any operand, and for any of ``closed``: sides that are not taken here. If the operands are
-    ``apart``, the choice is made beforehand, and no operand blocks another. Two nodes are so: ``X{0,m}`` as X
-    or ``Empty``, and the alternatives of a sequence in which variables have different scopes. ``places`` are
-    the operands' positions in the order of preference, if not 0, 1 and so on.
+    ``apart``, the choice is made beforehand, and no operand blocks another. They are apart in ``X{0,m}`` (X
+    or ``Empty``), and if they are alternatives of a sequence in which variables have different scopes.
+    ``places`` are the operands' positions in the order of preference, if not 0, 1 and so on.
     """
 
     id: int
@@ -125,7 +125,8 @@ class Empty:
 class Maybe:
     """``X?``: a left join, X or no X in its place. (With AFTER MATCH SKIP it is a choice with ``Empty``.)
 
-    What must be absent is X, or any of its ``readings`` if it has alternatives of which one is taken here.
+    Where X is left out, no X may occur. If ``element`` is only one alternative of X, ``readings`` are all its
+    alternatives, and none of them may occur.
     """
 
     id: int
@@ -137,8 +138,8 @@ class Maybe:
 class Absent:
     """``!X``; with ``limit``, only events within this time after the preceding element prevent a match.
 
-    At the beginning, the time counts back from the following element. ``free`` are variables of X that join
-    nothing: those of the adjacent Kleene that repeats X.
+    At the beginning of a match, the time counts back from the following element. ``free`` are variables of X
+    that join nothing: the variables of an adjacent Kleene that repeats X.
     """
 
     id: int
@@ -167,10 +168,10 @@ class SequencePattern:
     """A query's sequence in normal form.
 
     ``group_of`` maps each group variable to the id of the innermost Kleene it belongs to. ``owners`` maps it
-    to the Kleenes of all alternatives, outermost first. ``mixed`` are the variables that have another scope
-    elsewhere. ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used only under ``!``.
-    ``witnesses`` are further GPMs in ``gpms``, without their FILTERs: they only give an event's partitions
-    (semantics, section 4) and match nothing.
+    to the Kleenes of all alternatives, outermost first. ``mixed`` are the variables that have different
+    scopes at different places. ``where`` are the filters at the level of WHERE; ``negated`` are GPMs used
+    only under ``!``. ``witnesses`` are further GPMs in ``gpms``, without their FILTERs: they only give an
+    event's partitions (semantics, section 4) and match nothing.
     """
 
     query: s.Query
@@ -186,12 +187,12 @@ class SequencePattern:
 
     @property
     def queried(self) -> tuple[str, ...]:
-        """The GPMs of the query."""
+        """Return the names of the query's own GPMs, without witnesses."""
         return tuple(name for name in self.gpms if name not in self.witnesses)
 
     @property
     def positive(self) -> tuple[str, ...]:
-        """The GPMs that a match may choose events for."""
+        """Return the names of the GPMs that a match may choose events for."""
         return tuple(name for name in self.queried if name not in self.negated)
 
 

@@ -205,8 +205,9 @@ def _free(
     turns = [curve for curve in route if curve[0] != curve[1]]
 
     def least(points: Iterable[Point]) -> tuple[float, int, Box]:
-        """Return the area covered of boxes, the number of points covered of other arrows, and the label's
-        box.
+        """Return what the label covers at the best of some points, and its box there.
+
+        It covers an area of other boxes, and a number of points of other arrows.
         """
         boxes = [(x - half, y - tall, x + half, y + tall) for x, y in points]
         found = [(_covered(box, taken), sum(_inside(point, box) for point in others), box) for box in boxes]

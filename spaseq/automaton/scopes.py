@@ -95,7 +95,7 @@ def _occurrences(
 
 
 def _exempt(root: Node) -> dict[int, int]:
-    """Return the negations beside a Kleene of the GPM they negate: their ids, with the Kleene's."""
+    """Return negation id → Kleene id, for negations of a GPM that stand beside a Kleene of the same GPM."""
     found = {}
     for chain in (node for node in walk(root) if isinstance(node, Chain)):
         for i, item in enumerate(chain.items):
@@ -175,8 +175,8 @@ class _Alternatives:
         )
 
     def _decide(self, body: Node) -> set[int]:
-        """Return the ``|`` that decide by their side whether a Kleene elsewhere owns a variable, with the
-        ``|`` around.
+        """Return the ids of each ``|`` that decides, by the side taken, whether a Kleene elsewhere owns a
+        variable; and of each ``|`` around such a ``|``.
         """
         sides = [node for node in _outside_kleenes(body) if isinstance(node, Either) and not node.apart]
         deciding: set[int] = set()
@@ -228,7 +228,7 @@ def _outside_kleenes(node: Node) -> Iterator[Node]:
 
 
 def _numbered(root: Node) -> Node:
-    """Return the tree with ids from 0 in the order written; before, a part may occur at several places."""
+    """Return the tree with ids from 0 in the order written; a part at several places gets an id for each."""
     count = 0
 
     def number(node: Node) -> Node:

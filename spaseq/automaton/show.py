@@ -83,7 +83,7 @@ def _item(node: Node) -> str:
 
 
 def _optional(some: Node, sign: str) -> str:
-    """Return X as optional; ``sign`` if X is no repetition from one on."""
+    """Return an optional node: a repetition from 1 on becomes one from 0 on, others get ``sign``."""
     if isinstance(some, Kleene) and some.minimum == 1:
         return _repeated(some, 0)
     return _unit(some) + sign

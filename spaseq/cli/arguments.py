@@ -77,7 +77,7 @@ class PathsEngine(StrEnum):
 
 
 def check_matcher(name: str, query: Query, engine: RunEngine, file: str | None = None) -> None:
-    """Raise ``UsageError`` if the matcher of that name cannot run the query there.
+    """Raise ``UsageError`` if the matcher of that name cannot run the query on ``engine``.
 
     ``file``: the file of the query, if there are several.
     """
@@ -163,8 +163,9 @@ def stream_sources(
     """Return stream IRI → source, for every stream that the queries read from outside.
 
     ``assignments`` are the values of ``-s``; the catalogue supplies the others. Raises UsageError for a name
-    that no query declares, or two for different streams; for a stream given twice, unless the second is a
-    live source that continues the first; and for a stream without a source, unless not ``all_needed``.
+    that no query declares, or that two queries declare for different streams. Raises it for a stream given
+    twice, unless the second source is live and continues the first. If ``all_needed``, also raises it for a
+    stream without a source.
     """
     given: dict[str, Source] = {}
     for assignment in assignments:

@@ -130,9 +130,9 @@ class StatusLine:
 
 
 class Interrupts:
-    """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``: at the end of a turn, and of ``held``.
+    """Ctrl-C raises KeyboardInterrupt, SIGTERM ``Terminated``: at the end of a turn or of a ``held`` block.
 
-    So a row is written whole or not at all. A second one does not wait. An interrupt inside a finalizer,
+    So a row is written whole or not at all. A second signal does not wait. An interrupt inside a finalizer,
     where Python ignores exceptions, is raised again later.
     """
 

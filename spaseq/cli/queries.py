@@ -48,7 +48,7 @@ def read_all(paths: list[Path], limits: Limits = Limits()) -> dict[str, Query]:
 
 
 def read_warned(paths: list[Path], limits: Limits) -> dict[str, Query]:
-    """Do the same, and print the warnings of all the queries, each once."""
+    """Return queries as ``read_all`` does, and print the warnings of all queries, each once."""
     queries = read_all(paths, limits)
     for warning in dict.fromkeys(w for prepared in queries.values() for w in prepared.warnings):
         warn(warning)

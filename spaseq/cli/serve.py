@@ -110,8 +110,8 @@ def serve(
 ) -> None:
     """Answer HTTP requests: register queries, send events, follow matches.
 
-    Its first line says where it listens. A query of a file is named as the file. Ctrl-C and SIGTERM end every
-    window, and readers have what that completes before the server goes.
+    Its first line says where it listens. A query from a file has the name of the file. Ctrl-C and SIGTERM end
+    every window; readers get the matches that this completes before the server ends.
 
     \b
     Examples:

@@ -76,7 +76,7 @@ def export(file: StateFile, copy: CopyFile) -> None:
 
 @state_commands.command(name="import")
 def import_(copy: CopyFile, file: StateFile) -> None:
-    """Put a copy of a state file in place, where there is none.
+    """Make a state file from a copy of one. FILE must not exist yet.
 
     \b
     Example:

@@ -94,8 +94,8 @@ Batches = Callable[[Ending, Callable[[], int]], Generator[Placed, None, None]]
 class Live:
     """An iterator of batches that can be closed; some batches are empty.
 
-    One thread iterates. Any thread may call ``close``, which ends it at once or, during a read, within a
-    moment, and ``acknowledge``, which counts one more processed batch.
+    One thread iterates. Any thread may call ``close`` and ``acknowledge``. ``close`` ends the iteration at
+    once or, during a read, within a moment. ``acknowledge`` counts one more processed batch.
     """
 
     def __init__(self, batches: Batches) -> None:
@@ -173,7 +173,7 @@ class PersistentClient:
         self._attempt(self._retries, ending, f"a silent connection was not made again within {patience:g} s")
 
     def done(self, messages: Sequence[Message]) -> None:
-        """Pass on to the client."""
+        """Report processed messages to the client, see ``Client.done``."""
         self._client.done(messages)
 
     @property
@@ -215,8 +215,8 @@ def batches_of(
 ) -> Generator[Placed, None, None]:
     """Yield the events of a client's messages that ``sieve`` keeps.
 
-    A client is read only after its last messages were taken, and is first told which messages were processed.
-    While some are not, and nothing arrives, empty batches let the consumer acknowledge them.
+    The client is read only after its last batch was taken, and gets the processed messages before (``done``).
+    If nothing arrives while messages are unprocessed, empty batches let the consumer acknowledge them.
     """
     # The messages of each unprocessed batch, with the number of the batch.
     waiting: deque[tuple[int, Sequence[Message]]] = deque()

@@ -54,7 +54,7 @@ def now() -> int:
 
 
 class _MessageSink(EventSink):
-    """A sink that names the message in dead letters, and may take its arrival as the time."""
+    """A sink that names the message in dead letters. The message's arrival may be the time of its events."""
 
     def __init__(
         self,

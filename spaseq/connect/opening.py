@@ -333,8 +333,9 @@ def _joined(
 ) -> Batches:
     """Return a reader of a history followed by the live stream.
 
-    Kafka keeps messages meanwhile, and is read from the history's newest time on, unless it was read before:
-    then ``client`` is None. Other sources connect before the history is read.
+    Kafka keeps messages while the history is read. It is then read from the history's newest time on, unless
+    its position is known from an earlier run: ``client`` is None in that case. Other sources connect before
+    the history is read.
     """
 
     def batches(ending: Ending, settled: Callable[[], int]) -> Generator[Placed, None, None]:

@@ -75,7 +75,7 @@ class Retries:
     def wait(self, after: float = 0.0) -> float | None:
         """Return seconds until the next attempt after a failure; None when patience has ended.
 
-        The server may ask to wait ``after`` seconds. If patience ends before that, it ends now.
+        The server may ask to wait ``after`` seconds. If patience ends before that time, return None.
         """
         now = self._now()
         if self._since is None:
@@ -93,5 +93,5 @@ class Retries:
         self._since = None
 
     def proved(self) -> None:
-        """Note received data, which resets the waits. Without data, the next attempt waits."""
+        """Note received data: the next wait is short again. A connection alone does not shorten it."""
         self._next = FIRST

@@ -26,7 +26,7 @@ class Transactions:
 
     ``count``: how many records were delivered in committed transactions. It is stored as the offset of the
     topic's partition 0 in the group ``identity``; None if Kafka does not know it (any more). So records and
-    count change together, whatever is killed in between.
+    count change together, even if a process is killed in between.
     """
 
     def __init__(self, address: Address, identity: str) -> None:

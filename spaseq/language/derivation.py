@@ -2,8 +2,8 @@
 
 lark makes the tables (LALR(1), contextual lexer) and diagnoses wrong texts. For correct texts its own loop
 would first build a tree with several objects per token, for a transformer to walk; that would double the
-total time. Here each reduction calls the method of the rule's name (or alias), of the first builder that has
-one, with the place and the children, as ``lark.v_args(meta=True)`` does.
+total time. Here each reduction calls a method named as the rule (or its alias), of the first builder that has
+such a method. Its arguments are the place and the children, as with ``lark.v_args(meta=True)``.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Derivation:
         }
 
     def build(self, builders: Sequence[Any], source: QueryText, start: str) -> Any:
-        """Return what the builders, one of each type, make of a text.
+        """Return the result of rule ``start`` for a text. ``builders``: one object of each builder type.
 
         Raises QuerySyntaxError, or what a method of a builder raises. Syntax errors take precedence, also
         over an earlier error of a builder.

@@ -60,8 +60,8 @@ def function(
     EXISTS, and the matchers ``interpreter`` and ``reference`` between GPMs.
 
     ``deterministic``: ``f`` returns the same for the same arguments, so that results may be cached. A query
-    with a non-deterministic function shares nothing with other queries; with a state, ``f`` cannot be used in
-    a pattern or FILTER.
+    with a non-deterministic function shares nothing with other queries. In an engine with a state file, such
+    a function cannot be used in a pattern or FILTER.
 
     Register ``f`` before the query is prepared. A later function of the same IRI applies to queries that are
     prepared later. Raises ``ValueError`` for a built-in function's IRI and for a relative IRI, ``TypeError``
@@ -79,10 +79,10 @@ def function(
 
 
 def own_function(iri: str) -> OwnFunction | None:
-    """Return the function that is registered with this IRI: by ``function``, or else with rdflib.
+    """Return the function registered with this IRI by ``function``, or, if there is none, with rdflib.
 
-    Left out are rdflib's ``raw`` functions, which take rdflib's own expressions, and GeoSPARQL's relations if
-    shapely is not installed.
+    rdflib's ``raw`` functions are left out: they take rdflib's own expressions. GeoSPARQL's relations are
+    left out if shapely is not installed.
     """
     found = _beside.get().get(iri) or _own.get(iri)
     if found is not None or iri in ARITIES:
@@ -102,7 +102,7 @@ def own_function(iri: str) -> OwnFunction | None:
 
 @contextmanager
 def registered(functions: Mapping[str, OwnFunction]) -> Iterator[None]:
-    """Give these functions precedence over those of the process, for queries parsed meanwhile."""
+    """Give these functions precedence over those of the process, for queries parsed inside the block."""
     token = _beside.set(functions)
     try:
         yield

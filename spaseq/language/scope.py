@@ -68,8 +68,8 @@ def certain(pattern: s.Pattern) -> frozenset[str]:
 def mentioned(expression: s.Expression, exists: bool = True) -> frozenset[str]:
     """Return the names that ``expression`` uses, including PREV and aggregates.
 
-    An EXISTS counts with every name in its pattern that is visible from outside (``occurring``), or not at
-    all when ``exists`` is false.
+    For an EXISTS, these are the names in its pattern that are visible from outside (``occurring``), or no
+    names if ``exists`` is false.
     """
     match expression:
         case s.Var(name):
@@ -153,8 +153,8 @@ def gpm_variables(gpm: s.Gpm) -> frozenset[str]:
 def group_variables(query: s.Query) -> list[tuple[s.Repeat, frozenset[str]]]:
     """Return the repetitions of SEQ, outermost first, each with its group variables in some alternative.
 
-    A group variable is one that the rest of the sequence does not bind on all sides of every ``|``. Partition
-    variables have one value in any case.
+    A variable is a group variable of a repetition if, for some choice of a side of every ``|``, the rest of
+    the sequence does not bind it. Partition variables are no group variables: they have one value.
     """
     bound = {gpm.name: gpm_variables(gpm) for gpm in query.gpms}
     single = frozenset(variable.name for variable in query.partition)
@@ -189,7 +189,7 @@ def _surely(seq: s.Seq, bound: Mapping[str, frozenset[str]]) -> frozenset[str]:
 
 
 def _repeats(kleene: s.Seq, negation: s.Seq) -> bool:
-    """Return whether a negation has the GPM that a Kleene beside it repeats alone: it joins nothing then."""
+    """Return whether ``negation`` negates the single GPM that ``kleene`` repeats. It then joins nothing."""
     while isinstance(negation, s.Bounded):
         negation = negation.element
     while isinstance(kleene, s.Bounded):

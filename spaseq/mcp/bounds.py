@@ -24,8 +24,8 @@ _SHARE: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """``rows``: so many answers a call gives at most. ``seconds``: so long one that only reads
-    may take. ``queries``: so many may be registered at the same time.
+    """Limits of tool calls. ``rows``: the most answers of a call. ``seconds``: the time of a call that only
+    reads. ``queries``: the most queries that are registered at the same time.
 
     Raises ValueError for a bound that is not above 0.
     """
@@ -40,13 +40,13 @@ class Bounds:
                 raise ValueError(f"{item.name}={value}: a bound is a number above 0")
 
     def most(self, asked: int | None) -> int:
-        """How many rows a call gives that asks for so many."""
+        """Return the most rows of a call that asks for ``asked`` rows; None: it did not ask for a number."""
         if asked is not None and asked < 0:
             raise ValueError(f"rows={asked}: ask for at least 0")
         return self.rows if asked is None else min(asked, self.rows)
 
     def taken(self, answers: Iterable[_Value], most: int) -> tuple[list[_Value], str | None]:
-        """Return the first answers, and what ended them if there may be more."""
+        """Return at most ``most`` answers; and why there may be more, None if there are no more."""
         stop = current()
         found = list[_Value]()
         several: Iterator[_Value] = iter(answers)
@@ -75,7 +75,7 @@ class Workers:
         self._free = threading.Semaphore(_AT_WORK)
 
     async def search(self, work: Callable[[], _Value]) -> _Value:
-        """Return what a search gives, or raise what it raises.
+        """Run a search in a thread: return or raise what ``work`` does.
 
         Raises LimitError when it takes too long, and when too many searches are at work.
         """
@@ -103,10 +103,10 @@ class Workers:
             stop.set("the call has ended")
 
     async def run(self, work: Callable[[], _Value], *, reads: bool) -> _Value:
-        """Return what ``work`` gives, or raise what it raises.
+        """Run a call in a thread: return or raise what ``work`` does.
 
         Raises LimitError when a call that only reads takes longer than ``seconds``. A call that changes
-        something is waited for: told that it took too long, a client would repeat it.
+        something has no time limit: after an error, a client would repeat the change.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[_Value] = loop.create_future()
@@ -134,7 +134,7 @@ class Workers:
             return await asyncio.wait_for(done, self._seconds if reads else None)
         except TimeoutError:
             if done.done() and not done.cancelled():
-                raise  # its own
+                raise  # a TimeoutError of the call itself
             raise LimitError(
                 f"this took more than {self._seconds:g} seconds: ask for less (--seconds moves the limit)",
                 limit="seconds",

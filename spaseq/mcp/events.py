@@ -43,7 +43,7 @@ class PushedEvent(TypedDict):
 
 
 class EventTools:
-    """What can be asked of an engine. Each method is a tool: its docstring is what a model reads of it."""
+    """The tools over an engine. Each method is a tool, and a model reads its docstring as the description."""
 
     def __init__(self, engine: Engine, bounds: Bounds) -> None:
         self._engine = engine
@@ -53,12 +53,12 @@ class EventTools:
         self._number = 0
 
     def check(self, query: QueryText) -> dict[str, Any]:
-        """Whether a query over streams of events is well-formed, what is doubtful about it, how it runs."""
+        """Say whether a query over streams of events is well-formed, what is doubtful, and how it runs."""
         prepared = checked(query)
         return {"plan": str(plan(prepared)), "warnings": [*prepared.warnings]}
 
     def register(self, query: QueryText) -> dict[str, Any]:
-        """Start a query over streams of events; it sees events from now on. matches asks it by its name."""
+        """Start a query over streams of events. It sees events from now on; read its matches with matches."""
         prepared = checked(query)
         with self._lock:
             if len(self._handles) >= self._bounds.queries:
@@ -94,7 +94,7 @@ class EventTools:
             int | None, Field(description="At most so many; the server has a limit, too.")
         ] = None,
     ) -> dict[str, Any]:
-        """The matches that a query has found since it was last asked, each once."""
+        """Return the matches that a query has found and that no earlier call has returned."""
         handle = self._handle(name)
         most = self._bounds.most(rows)
         found, error = list[Any](), None

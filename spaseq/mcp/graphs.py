@@ -55,7 +55,7 @@ Rows = Annotated[int | None, Field(description="At most so many answers; the ser
 
 @dataclass(frozen=True)
 class GraphTools:
-    """What can be asked of a graph. Each method is a tool: its docstring is what a model reads of it."""
+    """The tools over a graph. Each method is a tool, and a model reads its docstring as the description."""
 
     graph: KnowledgeGraph
     bounds: Bounds
@@ -66,9 +66,9 @@ class GraphTools:
         hops: Annotated[int, Field(ge=1, le=4, description="Paths of so many relations.")] = 2,
         rows: Rows = None,
     ) -> dict[str, Any]:
-        """Which relations lead away from a topic in the knowledge graph, with examples of what they reach.
+        """List the relations that lead away from a topic in the knowledge graph, with examples of their ends.
 
-        Ask this first: retrieve takes relation paths by these names.
+        Call this first: retrieve takes relation paths that consist of these names.
         """
         most = self.bounds.most(rows)
         now = self.graph.now
@@ -106,7 +106,9 @@ class GraphTools:
         ] = None,
         rows: Rows = None,
     ) -> dict[str, Any]:
-        """Which nodes of the knowledge graph a path expression joins; with a mode, by which paths."""
+        """Return the pairs of nodes that a path expression joins in the knowledge graph; with a mode, the
+        paths.
+        """
         now = self.graph.now
         begins, strange_begins = _ends(now.snapshot, sources)
         ends, strange_ends = _ends(now.snapshot, targets)
@@ -141,9 +143,9 @@ class GraphTools:
         ] = None,
         rows: Rows = None,
     ) -> dict[str, Any]:
-        """What the knowledge graph says about a topic, along relation paths: the paths best for the question.
+        """Return what the knowledge graph says about a topic along relation paths: the best for the question.
 
-        text has the facts, one a line, with their sources as [1]; paths how they hang together.
+        text has the facts, one a line, with their sources as [1]; paths shows how they are connected.
         """
         most = min(10, self.bounds.rows) if rows is None else self.bounds.most(rows)
         now = self.graph.now
@@ -169,13 +171,13 @@ class GraphTools:
         }
 
     def explain(self, expression: Expression) -> dict[str, Any]:
-        """How a path expression is understood, and what is doubtful about it in this graph."""
+        """Explain how a path expression is understood, and what is doubtful about it in this graph."""
         explanation = explain_path(expression, self.graph)
         return {"text": str(explanation), "warnings": [*explanation.warnings]}
 
 
 def _topics(graph: Snapshot, given: str | list[str] | dict[str, Any]) -> tuple[list[int], list[str]]:
-    """Return names and terms as nodes, and warnings for the others."""
+    """Return the nodes that names and terms stand for, and warnings about guesses and unknown terms."""
     is_name = isinstance(given, str) and not given.lstrip().startswith(("[", "{"))
     nodes, strangers, linked = find_topics(graph, given if is_name else read_topics(given), alike=True)
     missing = [f"the graph has no node {print_term(term, graph.prefixes)}" for term in strangers]
@@ -183,7 +185,10 @@ def _topics(graph: Snapshot, given: str | list[str] | dict[str, Any]) -> tuple[l
 
 
 def _ends(graph: Snapshot, given: str | list[str] | None) -> tuple[Any, tuple[Term, ...]]:
-    """Names and terms as nodes, and the terms that are none. None is any node."""
+    """Return the nodes that names and terms stand for, and the terms that are not nodes of the graph.
+
+    None instead of nodes means any node.
+    """
     if given is None:
         return None, ()
     nodes, strangers, _ = find_topics(graph, given)

@@ -35,10 +35,11 @@ _ENDS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open
 def server(
     graph: KnowledgeGraph | None = None, engine: Engine | None = None, bounds: Bounds | None = None
 ) -> MCPServer:
-    """A server with tools over a graph (*relations*, *paths*, *retrieve*, *explain*), over an engine
-    (*check*, *register*, *push*, *matches*, *cancel*), or both; ``run()`` serves standard input and output.
+    """Return a server with tools over a graph (*relations*, *paths*, *retrieve*, *explain*), over an engine
+    (*check*, *register*, *push*, *matches*, *cancel*), or both.
 
-    Others may change the graph and use the engine meanwhile. Raises ValueError without either.
+    Its ``run()`` serves standard input and output. Other threads may change the graph and use the engine
+    meanwhile. Raises ValueError if there is neither a graph nor an engine.
     """
     if graph is None and engine is None:
         raise ValueError("a server needs a graph, an engine or both")
@@ -68,7 +69,7 @@ def _add(
     *,
     searches: bool = False,
 ) -> None:
-    """The tool in a thread, its errors as a model reads them: with line, column, caret and hint."""
+    """Add a tool that runs in a thread. Its errors have line, column, caret and hint, for a model to read."""
 
     @wraps(tool)
     async def call(**arguments: Any) -> dict[str, Any]:

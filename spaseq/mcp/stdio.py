@@ -1,4 +1,4 @@
-"""Serving standard input and output until there is no more input, or a signal says to end."""
+"""Serve standard input and output until the input ends or a signal arrives."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _AT_ONCE: Final = 1 << 16
 
 
 def serve(run: Callable[[], None]) -> int | None:
-    """Runs a server that reads ``sys.stdin`` to its end; the signal that ended it, None if none did.
+    """Run a server that reads ``sys.stdin`` to its end. Return the signal that ended it, or None.
 
-    A read of standard input cannot be interrupted, so a thread reads it for the server. The server sees the
-    end of its input on Ctrl-C and SIGTERM as well, and ends as on that. It also ends when the client is gone
-    that reads its output. A second signal ends the process at once.
+    A read of standard input cannot be interrupted, so a thread reads it for the server. On Ctrl-C and SIGTERM
+    the server sees the end of its input, and ends. It also ends when its output cannot be written because the
+    client is gone. A second signal ends the process at once.
     """
     ours, theirs = socket.socketpair()
     caught: list[int] = []
@@ -50,7 +50,7 @@ def serve(run: Callable[[], None]) -> int | None:
         with theirs, ours, io.TextIOWrapper(theirs.makefile("rb"), encoding="utf-8") as text:
             sys.stdin = text
             run()
-    except* BrokenPipeError:  # the client is gone, and with it whoever reads what is left to write
+    except* BrokenPipeError:  # the client is gone: discard the remaining output
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, _STDOUT)
         os.close(nowhere)

@@ -1,11 +1,12 @@
 """Changes to rdflib in programs that import ``spaseq.rdf``; other programs load nothing.
 
 rdflib evaluates ``SERVICE <urn:x-spaseq:NAME>`` by a custom evaluation. But rdflib offers every query to the
-store before it looks at ``processor``, so a store with a SPARQL engine of its own would get ours: Oxigraph
-finds a syntax error in SPAseq, and no host in a service's name. Therefore ``Graph.query`` and
-``Graph.update`` are wrapped, with the same signatures and results. They withhold from the store SPAseq
-queries, and SPARQL with a service of ours. The latter get the columns of their services, which rdflib takes
-from a query's text: ``SELECT *``, OPTIONAL and CONSTRUCT need them.
+store before it looks at ``processor``. A store with its own SPARQL engine would get SPAseq queries and our
+services: Oxigraph reports a syntax error for SPAseq, and a service name without a host. Therefore
+``Graph.query`` and ``Graph.update`` are wrapped, with the same signatures and results. They do not offer the
+store SPAseq queries, nor SPARQL queries with a service of ours. In these SPARQL queries the columns of the
+services are also declared: ``SELECT *``, OPTIONAL and CONSTRUCT need them, and rdflib looks for variables in
+the text of a query only.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ def _is_spaseq(given: Mapping[str, Any], text: str) -> bool:
 def _names_service(given: Mapping[str, Any], what: object) -> bool:
     """Return whether a text, or rdflib's prepared form of one, mentions our services anywhere.
 
-    Also by a prefix, in a BIND, or in ``initBindings``. A service's IRI that occurs only in the data is not
-    recognized: such a query needs ``use_store_provided=False``.
+    The mention may be by a prefix, in a BIND, or in ``initBindings``. A service's IRI that occurs only in the
+    data is not recognized: such a query needs ``use_store_provided=False``.
     """
     text, names, _ = _text(given, what)
     if not text or _SERVICE.search(text) is None:
@@ -167,8 +168,8 @@ def _update(text: str, base: str | None, names: Mapping[str, Any]) -> Update:
 def _tell(tree: CompValue, prologue: Prologue) -> None:
     """Give each SERVICE of a parse tree the columns of its service, for rdflib to find.
 
-    If the service is a variable, it gets the columns of all services that the query names; if it names none,
-    of all.
+    A SERVICE with a variable gets the columns of all services that the query names, or, if it names none, of
+    all services.
     """
     known = columns_of_services()
     parts = list(_parts(tree))

@@ -72,9 +72,8 @@ class Results:
 class Connection:
     """A dataset and an engine; a context manager that closes itself. ``connect`` makes one.
 
-    Several connections may share an engine, each used by its own thread: what they do is a turn of the
-    engine. The dataset itself is as thread-safe as its store, and rdflib's stores are for one thread at a
-    time.
+    Several connections may share an engine, each used by its own thread: each works in a turn of the engine.
+    The dataset itself is as thread-safe as its store, and rdflib's stores are for one thread at a time.
 
     ``pushed`` counts the events; ``rejected`` holds the newest named graphs that could not become events.
     """
@@ -89,7 +88,7 @@ class Connection:
         self._graph = graph
         self._times = default_graph(graph)
         self._engine = engine
-        # The engine's lock and not another: callbacks run while they hold it.
+        # The engine's own lock, because callbacks run with it held.
         self._turn = engine.turn
         self._stream = stream
         self._keep = keep
@@ -104,7 +103,7 @@ class Connection:
         self._waiting: dict[Name, tuple[Node, int]] = {}
         self._pushing = False
         self._warned = False
-        # If there is any subscriber, rdflib raises for a kind of event without one.
+        # rdflib raises for a kind of event without a subscriber, once another kind has one.
         for kind in (TripleAddedEvent, TripleRemovedEvent):
             graph.store.dispatcher.subscribe(kind, self._changed)  # type: ignore[no-untyped-call]
 
@@ -227,7 +226,7 @@ class Connection:
     # --- queries
 
     def register(self, query: Query | str, on_match: Callable[[Match], None] | None = None) -> Results:
-        """Register a query with the engine. Its matches go to ``on_match``, or else into the Results.
+        """Register a query with the engine. Its matches go to ``on_match``, or, without it, into the Results.
 
         Before that, a match of CONSTRUCT becomes a named graph of the dataset, with its time and its events
         in the default graph. Raises what ``Engine.register`` does.
@@ -274,7 +273,7 @@ class Connection:
 
     @contextmanager
     def _own(self) -> Iterator[None]:
-        """Mark what is written here as not being events of the user."""
+        """Mark what is written inside the block: it is not an event of the user."""
         self._writing += 1
         try:
             yield

@@ -34,10 +34,10 @@ def prepare(
 def bound(query: s.Query, bindings: Mapping[str, Node]) -> s.Query:
     """Return the query with variables replaced by terms, checked.
 
-    As in SPARQL, replacing is joining with the term: the GPMs that bind the variable get ``VALUES``. If no
-    GPM binds it, it is a parameter, and ``VALUES`` goes to the GPMs that mention it, or else to all that are
-    not negated. Names that the query does not have are ignored. Raises QueryMeaningError; EngineError for a
-    blank node, which only its own event can contain.
+    As in SPARQL, a variable is replaced by a join with the term: the GPMs that bind the variable get
+    ``VALUES``. A variable that no GPM binds is a parameter: ``VALUES`` goes to the GPMs that mention it, or,
+    if none does, to all GPMs that are not negated. Names that the query does not have are ignored. Raises
+    QueryMeaningError. Raises EngineError for a blank node, which only its own event can contain.
     """
     negated = {ref.name for ref, under in references(query.sequence) if under}
     for key, value in bindings.items():

@@ -93,8 +93,8 @@ class Service:
         self.entry = ServiceEntry(self.iri, self.variables, self.ask, self._window)
         self.handle: Handle | None = None
         self.on_match: Callable[[Match], None] | None = None
-        # The last of them are not described until a block needs them; ``_since``: when the first of those was
-        # found.
+        # The newest matches are not described until a block needs them; ``_since``: when the first of the
+        # undescribed matches was found.
         self._kept: deque[_HeldMatch] = deque()
         self._since: int | None = None
         self._came = 0
@@ -126,7 +126,7 @@ class Service:
         self.close()
 
     def follow(self, batch: EventBatch) -> None:
-        """Take the query's next events."""
+        """Add the query's next events to the window."""
         self.recent.add(batch)
         self._came += len(batch.p)
 
@@ -284,9 +284,9 @@ def _of_all(ctx: QueryContext, part: CompValue) -> Iterator[Any]:
 
 
 def _told(part: CompValue, values: CompValue, columns: Sequence[Variable]) -> bool:
-    """Declare to all parts around the VALUES that it binds these columns.
+    """Enter the columns that the VALUES block ``values`` binds into all parts of the algebra around it.
 
-    Return whether it is in this part.
+    Return whether ``values`` is in this part.
     """
     inside = [_told(child, values, columns) for child in part.values() if isinstance(child, CompValue)]
     if found := part is values or any(inside):
@@ -307,8 +307,8 @@ def _joined(ctx: QueryContext, found: Sequence[Mapping[Variable, Node]]) -> Iter
 
 
 def _same(one: object, other: object) -> bool:
-    """Return whether both are one RDF term: rdflib distinguishes "a" and "a"^^xsd:string, as Oxigraph returns
-    it.
+    """Return whether two terms are the same RDF term. rdflib distinguishes "a" from "a"^^xsd:string, the form
+    that Oxigraph returns.
     """
     if one == other:
         return True
@@ -333,7 +333,8 @@ def _translated(part: CompValue, variables: Sequence[Variable]) -> _Block:
     rows: list[dict[Variable, Node]] = []
     values["res"] = rows
     _told(algebra, values, columns_)
-    # Every solution has a match. It is visible only if the block mentions it: another service has its own.
+    # Every solution binds ?match. It is visible only if the block mentions it, so that the ?match of several
+    # services do not join.
     hidden = frozenset() if _mentions(part.graph, _MATCH) else frozenset([_MATCH])
     return _Block(part, hidden, algebra, rows)
 

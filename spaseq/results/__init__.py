@@ -1,9 +1,9 @@
-"""Matches → rows, graphs and files. Open ``match.py`` first, then ``batch.py``; ``writers`` has a file per
-format.
+"""Matches → rows, graphs and files. Open ``batch.py`` first; ``writers`` has a file per format.
 
 ``writer`` returns a streaming writer of a query's matches: each match is written and flushed before the next
-one. The formats ``table``, ``json``, ``xml``, ``csv``, ``tsv`` hold SELECT and ASK, ``trig`` and ``nquads``
-CONSTRUCT (an event stream again), ``ndjson`` (one match per line) and ``count`` everything.
+one. The formats ``table``, ``json``, ``xml``, ``csv`` and ``tsv`` hold the results of SELECT and ASK.
+``trig`` and ``nquads`` hold those of CONSTRUCT, as a stream of events. ``ndjson`` (one match per line) and
+``count`` (their number) are for all queries.
 """
 
 from __future__ import annotations

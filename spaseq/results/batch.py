@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: Up to this many matches are read one by one.
 _FEW: Final = 16
 
-#: The most rows per match, on average, for which the rows of a batch are made together.
+#: The rows of a batch are made together if its matches have at most about this many rows on average.
 _MANY_ROWS: Final = 16
 
 
@@ -40,9 +40,9 @@ class Match:
 
     ``start`` and ``end`` are the times of its first and its last event: UTC datetimes, or ticks. ``events``
     lists the chosen events per GPM, in order; a GPM that chose none has an empty list. ``bindings`` are the
-    rows of SELECT (for ASK and CONSTRUCT: all solutions), each from variable name to rdflib term, an unbound
-    variable absent; ``variables`` are their columns, in order. ``partition`` has the values of the PARTITION
-    BY variables.
+    rows of SELECT (for ASK and CONSTRUCT: all solutions). Each row maps the names of its bound variables to
+    rdflib terms. ``variables`` are the columns, in order. ``partition`` has the values of the PARTITION BY
+    variables.
 
     The engine's matches are views of a row of a ``MatchBatch``: each field is made on first access and
     cached. A kept match keeps its batch, and so the events of all matches there. Two matches are equal if all
@@ -50,13 +50,13 @@ class Match:
     query and its events' triples, and nothing of its engine.
     """
 
-    # Made by the hundred thousand a second: plain slots, without a lookup of missing attributes.
+    # Plain slots, without ``__getattr__``: some hundred thousand matches are made per second.
     __slots__ = ("__weakref__", "_at", "_batch", "_bindings", "_events", "_known")
     _batch: MatchBatch | None
     _at: int
     _events: dict[str, list[Event]] | None
     _bindings: Rows | None
-    #: The other fields, once they are made.
+    #: The fields other than events and bindings that were computed so far.
     _known: dict[str, Any] | None
 
     def __init__(
@@ -205,8 +205,8 @@ class MatchBatch(Sequence[Match]):
     (array([0, 1], dtype=int32), ['"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '"4"^^<http://www.w3.org/2001/XMLSchema#integer>'])
     """
 
-    # Class attributes for what few batches need: with a thousand queries each may have a batch of few
-    # matches. ``cached_property`` would take as long as the slicing itself.
+    # Defaults as class attributes, since few batches need these: a thousand queries may each have a batch of
+    # a few matches. ``cached_property`` would take as long as the slicing itself.
     _last: int | None = None
     _made: Sequence[Rows] | None = None
     _events: dict[str, Events] | None = None
@@ -237,7 +237,7 @@ class MatchBatch(Sequence[Match]):
 
     @classmethod
     def joined(cls, batches: Sequence[MatchBatch]) -> MatchBatch:
-        """Join batches of one query, at least one. Only the last may have a ``last``."""
+        """Join batches of one query, at least one. Only the last batch may have ``last``."""
         if len(batches) == 1:
             return batches[0]
         made = [batch._made for batch in batches]
@@ -288,7 +288,7 @@ class MatchBatch(Sequence[Match]):
         return f"<MatchBatch: {len(self)} matches>"
 
     def part(self, begin: int, end: int) -> MatchBatch:
-        """Return the matches in a range."""
+        """Return the matches from ``begin`` up to, but not including, ``end``."""
         if (begin, end) == (0, len(self)):
             return self
         last = self._last if begin < end == len(self) else None
@@ -298,14 +298,14 @@ class MatchBatch(Sequence[Match]):
 
     @property
     def is_of_columns(self) -> bool:
-        """Return whether its matches are columns, which keep all events that arrived together."""
+        """Return whether its matches are stored as columns, which keep all events that arrived together."""
         return self._block.is_of_columns
 
     def settle(self) -> None:
-        """Keep only the events of its matches, if few of the block's events are theirs.
+        """Drop the block's other events if only few of its events belong to these matches.
 
-        For the owner that has given the batch away and sees that it is kept. Other threads may read it
-        meanwhile: each sees the old block or the new one, which are equal.
+        Called by the code that delivered the batch, when it sees that the receiver keeps it. Other threads
+        may read the batch meanwhile: each sees the old block or the new one, which have equal matches.
         """
         cut = cut_out(self._block)
         if cut is None:
@@ -319,7 +319,7 @@ class MatchBatch(Sequence[Match]):
         for made in (self._bindings, self.__dict__.get("partition")):
             if made is not None and isinstance(made.terms, TermSequence):
                 made.terms.hold_by(block)
-        # Reset what depends on the old block; matches have their events, and the rest is made again.
+        # Drop caches of the old block. Matches keep the events they have; other views are made again.
         self._near = 0, 0, None
         self._block = block
         self._seen, self._event_views = {}, {}
@@ -359,7 +359,10 @@ class MatchBatch(Sequence[Match]):
         return found
 
     def _some_bindings(self, skipped: int) -> Bindings:
-        """Return the rows if they are computed, OFFSET skips some, or LIMIT cuts the last match."""
+        """Return the rows if SELECT computes them, or if OFFSET or LIMIT leaves some out.
+
+        ``skipped``: how many first rows of each match OFFSET leaves out.
+        """
         if self._made is not None:
             return self._of_made(self.variables, self._made)
         solved = self._block.solved(self.variables)
@@ -458,7 +461,7 @@ class MatchBatch(Sequence[Match]):
     def _row_views(self) -> RowViews | None:
         """Return the rows of all matches.
 
-        None for few matches, or so many rows that each match is read alone.
+        None if the batch has few matches or very many rows: each match is then read by itself.
         """
         if len(self) <= _FEW or int(self._block.sizes().sum()) > _MANY_ROWS * (len(self) + _MANY_ROWS):
             return None

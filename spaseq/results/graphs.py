@@ -85,7 +85,7 @@ def filled(template: Sequence[TriplePattern], rows: Bindings) -> Graphs:
 
 
 def gathered(graphs: Iterable[Sequence[ConstructedTriple]]) -> Graphs:
-    """Return the same form for graphs that were made one by one."""
+    """Return ``Graphs`` of graphs that were made one by one."""
     numbers: dict[Term, int] = {}
     offsets, triples = [0], []
     for graph in graphs:

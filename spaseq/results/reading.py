@@ -16,7 +16,7 @@ from spaseq.results.select import Projector
 from spaseq.results.views import QueryView
 from spaseq.terms.dictionary import Dictionary
 
-#: Computed rows are made for this many matches at once.
+#: Rows that are not simply solutions (see ``Projector.is_plain``) are computed for this many matches at once.
 _COMPUTED: Final = 1_000
 
 
@@ -58,7 +58,7 @@ class Reader:
         yield MatchBatch(self.view, query, block.part(0, count), clock, last=last), left
 
     def _computed(self, query: Query, block: Block, clock: Clock, left: int | None) -> tuple[MatchBatch, int]:
-        # At once, because their terms may be new ones, which nothing else keeps.
+        # Rows are computed now, not on access: only the rows keep terms that are new.
         made, count = [], 0
         for _, found in block:
             rows = self.view.rows(self.projector.rows(found)[: None if left is None else left - count])

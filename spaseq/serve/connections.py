@@ -11,8 +11,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from spaseq.serve.settings import ServeLimits
 
-#: The sockets that wait to be accepted, and that are accepted at once: the loop accepts this many before it
-#: handles any of them, so this many may be open for a moment beyond the limit.
+#: The most sockets that wait to be accepted. The event loop accepts up to this many at once before it handles
+#: any of them, so this many may be open for a moment beyond the limit.
 BACKLOG: Final = 128
 
 #: The answer to a connection beyond the limit; its request is not read.

@@ -40,9 +40,9 @@ def count(
 ) -> Traced:
     """Count what became of partial matches over the newest of the events that a query has seen.
 
-    ``seen``: the number of these; earlier events are not the query's. ``begin``: when its first window began,
-    on the clock of its streams. ``seconds`` are CPU time of this thread. Terms go into a separate dictionary,
-    so that the engine may continue meanwhile.
+    ``seen``: how many events the query has seen; earlier events of its streams are left out. ``begin``: when
+    its first window began, on the clock of its streams. ``seconds`` are CPU time of this thread. Terms go
+    into a separate dictionary, so that the engine may continue meanwhile.
     """
     newest = in_order(events)[-min(seen, EVENTS) :] if seen else []
     triples = np.cumsum([kept.triples for kept in reversed(newest)], dtype=np.int64)

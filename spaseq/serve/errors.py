@@ -91,7 +91,7 @@ _KINDS = {401: "auth", 403: "auth", 404: "not-found", 405: "method", 413: "limit
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Register handlers that give every error the one form."""
+    """Register handlers that give all error responses the same form."""
 
     @app.exception_handler(ApiError)
     async def refused(_: Request, error: ApiError) -> JSONResponse:

@@ -64,7 +64,7 @@ class Guard:
             self._open -= 1
 
     async def _timed(self, scope: Scope, receive: Receive, send: _GuardedResponse) -> None:
-        """Run a request with a timeout. A streaming request sets ``scope["spaseq.lasts"]`` and has its own.
+        """Run a request with a timeout. A streaming request sets ``scope["spaseq.lasts"]`` to use its own.
 
         ``scope["spaseq.end"]`` is the deadline of other requests, on the monotonic clock.
         """

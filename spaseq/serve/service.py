@@ -51,7 +51,7 @@ class Latency:
         return sum(self._counts)
 
     def up_to(self) -> Iterator[tuple[str, int]]:
-        """Yield for each bound how many requests were no longer; the last bound is ``+Inf``."""
+        """Yield for each bound how many requests took at most this long; the last bound is ``+Inf``."""
         before = 0
         for bound, count in zip((*map(str, BOUNDS), "+Inf"), self._counts, strict=True):
             before += count
@@ -69,7 +69,7 @@ _AT_ONCE: Final = 256
 #: The ids of queries.
 _ID: Final = re.compile(r"q[0-9]+")
 
-#: A rate is over the last seconds: at least, and at most.
+#: How many of the last seconds a rate covers: at least, and at most.
 _LEAST: Final = 1.0
 _MOST: Final = 10.0
 
@@ -95,7 +95,7 @@ class RegisteredQuery:
         return {"id": self.id, **described(self.handle.query, self.name, self.text)}
 
     async def level(self) -> None:
-        """Wait until the matches of all earlier events are there."""
+        """Wait until the history has the matches of all events that were sent before the call."""
         count = (await self.handle.stats()).matches
         while self.history.count < count and self.history.end is None:
             await asyncio.wait({self.history.news})
@@ -155,7 +155,7 @@ class ServerState:
     # --- queries ------------------------------------------------------------------------------
 
     async def register(self, query: Query, name: str | None) -> RegisteredQuery:
-        """Register a query. With a state it needs a name, under which a restart has it again.
+        """Register a query. With a state, the query needs a name, which it keeps after a restart.
 
         Raises ``ApiError`` for a name that another query has, or may get as its id.
         """
@@ -173,7 +173,7 @@ class ServerState:
         return self._add(name, await self.engine.register(query, name=name if self._is_durable else None))
 
     def _add(self, name: str | None, handle: AsyncHandle, before: int = 0) -> RegisteredQuery:
-        """Add a query; ``before``: its matches that were read before this server began."""
+        """Add a query; ``before``: how many of its matches were read before this server started."""
         self._number += 1
         while (key := f"q{self._number}") in self._from_state:
             self._number += 1

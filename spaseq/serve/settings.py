@@ -12,15 +12,18 @@ from spaseq.errors import EngineError
 class ServeLimits:
     """Limits of a server. ``spaseq.Limits`` limits its queries.
 
-    - ``body_bytes``: a body of events or of a graph, unpacked. ``text_bytes``: the text of a query.
-    - ``queries``: registered queries. ``connections``: concurrent requests; of these at most ``readers`` of
-      matches, ``uploads`` of events that do not arrive at once, and ``asking`` for SPARQL or paths.
-    - ``sockets``: open sockets, each at most ``header_seconds`` without the head of a request.
-    - ``seconds``: for a request. ``pause``: seconds for a reader to accept or a writer to send something.
-    - ``matches``: kept of each query for later readers. ``letters``: dead letters, each of at most
-      ``letter_characters``. ``window_events``: kept of each stream, for SPARQL over a query's window.
-    - ``sparql_characters``: of a SPARQL query, which is parsed by recursion. ``sparql_bytes``: memory of a
-      SPARQL query, on Linux. ``rows``: of a result of SPARQL or paths.
+    - ``body_bytes``: the size of a body of events or of a graph, unpacked. ``text_bytes``: that of a query's
+      text.
+    - ``queries``: registered queries. ``connections``: concurrent requests. Of these, at most ``readers``
+      read matches, ``uploads`` send a long body of events, and ``asking`` are for SPARQL or paths.
+    - ``sockets``: open sockets. Each may wait ``header_seconds`` for the head of a request.
+    - ``seconds``: the time of a request. ``pause``: the seconds in which a reader must accept something, or a
+      sender must send something.
+    - ``matches``: the matches of each query that are kept for later readers. ``letters``: the dead letters
+      that are kept, each of at most ``letter_characters``. ``window_events``: the events of each stream that
+      are kept, for SPARQL over a query's window.
+    - ``sparql_characters``: the length of a SPARQL query, which is parsed by recursion. ``sparql_bytes``: the
+      memory of a SPARQL query, on Linux. ``rows``: the rows of a result of SPARQL or paths.
     - ``why_seconds``: CPU time to find out why there is no match.
     """
 

@@ -247,8 +247,8 @@ def whole_lines(
     """Yield (number of the first line, complete lines) for each block, and the last line at the end.
 
     An empty block is passed on between lines. A line of more than ``LONGEST`` bytes is left out, and
-    ``too_long`` gets its position and the reason. ``count`` returns the line feeds of the lines yielded last:
-    their reader may know them.
+    ``too_long`` gets its position and the reason. ``count`` returns the number of line feeds in the text
+    yielded last: pass a function if the reader of the lines counts them anyway.
 
     >>> list(whole_lines(iter([b"a\\nb", b"c\\nd"]), print))
     [(1, b'a\\n'), (2, b'bc\\n'), (3, b'd')]

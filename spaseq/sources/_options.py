@@ -65,25 +65,25 @@ class SourceOptions:
     ``format``: one of ``FORMATS``; None: by the file's extension.
 
     ``time``: the predicate of an event's time. It is looked up in the default graph, about the event's graph
-    name, and otherwise inside the event's own graph. ``"arrival"`` makes the arrival number (0 for the first
-    event) the time, in ticks. Other text is a column of rows. A ``TimePath`` is looked up inside the event's
-    own graph.
+    name. If it is not there, it is looked up inside the event's own graph. ``"arrival"`` makes the arrival
+    number (0 for the first event) the time, in ticks. Other text is a column of rows. A ``TimePath`` is
+    looked up inside the event's own graph.
 
     ``time_format``, ``unit``: how that column is written (CSV and NDJSON only): a format of ``strptime``, or
-    the unit of a number since 1970 (``UNITS``; ``"ticks"`` have no unit). By default ISO dates are instants.
-    Integers are read by the stream's first one: between 1973 and 2128 in seconds to nanoseconds since 1970 it
-    is an instant, else ticks.
+    the unit of a number since 1970 (``UNITS``; ``"ticks"`` have no unit). By default ISO dates are instants,
+    and the stream's first integer decides how integers are read: as instants if it is a time from 1973 to
+    2128 in seconds, milliseconds, microseconds or nanoseconds since 1970, and as ticks if not.
 
     ``triples``: how many triples make an event (N-Triples, Turtle and flat Jelly only).
 
-    ``by``: where else an event ends. ``"subject"``: with the consecutive triples of one IRI. ``"message"``:
-    with all graphs of a message, a frame or a line. An IRI: each object of that predicate in a document is an
-    event, with all triples of that subject.
+    ``by``: where an event ends, if not as usual in the format. ``"subject"``: an event has the consecutive
+    triples of one IRI. ``"message"``: it has all graphs of a message, a frame or a line. An IRI: each object
+    of that predicate in a document is an event, with all triples that have the object as subject.
 
     ``context``: a JSON-LD context file that lifts rows (CSV and NDJSON only).
 
-    ``items``: the path of an array in a JSON document, as ``feed.entity``. Each of its elements is an event,
-    with its own time, or else the time of the document (NDJSON, JSON-LD only).
+    ``items``: the path of an array in a JSON document, as ``feed.entity``. Each of its elements is an event.
+    An element without a time has the time of the document (NDJSON, JSON-LD only).
 
     ``contexts``: local copies of JSON-LD contexts that are named by URL: a folder, or a map in JSON, URL →
     file (NDJSON, JSON-LD only). Nothing is ever fetched.

@@ -106,7 +106,7 @@ class Proposal:
     - ``reading``: how the time is read. ``readings``: the ways to read it, if day and month are ambiguous.
     - ``options``: what the source needs beside the context.
     - ``has_contexts``: the rows have contexts of their own, so the proposed one is not needed.
-    - ``remote``: URLs of contexts that the rows name, and that no option locates.
+    - ``remote``: URLs of contexts that the rows name, if no option says where local copies are.
     - ``items``: the only column that holds arrays of objects, if rows have no time: each element may be an
       event.
     - ``refusal``: why no run is proposed: the context lifts none of the first rows, or day and month of the
@@ -131,7 +131,7 @@ class Proposal:
     def context(self) -> str:
         """Return the JSON-LD context, as JSON: a term for each column.
 
-        That of the time is prov:generatedAtTime.
+        The time column becomes prov:generatedAtTime.
         """
         terms = {column.name: self._term(column) for column in self.columns}
         lines = [
@@ -141,8 +141,8 @@ class Proposal:
         return '{\n  "@context": {\n' + ",\n".join(lines) + "\n  }\n}\n"
 
     def query(self) -> str:
-        """Return a query over the rows: B after A, with the same key if there is one, and with a smaller
-        number.
+        """Return a query over the rows: an event B after an event A. B has the same key as A if there is a
+        key column, and a smaller number than A if there is a measure.
         """
         names = self._variables()
         key, measure = (None, None) if self.has_contexts else (self.key, self.measure)
@@ -230,7 +230,7 @@ def propose(
 ) -> Proposal:
     """Propose a context and a query for a file of CSV or NDJSON rows, from its first rows.
 
-    Raises SourceError if the file cannot be read, has another format, or has no row has a value.
+    Raises SourceError if the file cannot be read, has another format, or has no row with a value.
     """
     options = options or SourceOptions()
     form = resolve_format(str(location), options)
@@ -288,7 +288,7 @@ def _tried(
     options: SourceOptions,
     doubts: list[str],
 ) -> Proposal:
-    """Return the proposal after a trial on the first rows: with a refusal, or with the options of a run."""
+    """Return the proposal after a trial on the first rows, with warnings, and a refusal if it cannot run."""
     time = found.time
     if time is not None and len(ways) > 1:
         either = " or ".join(f"{shown(way)} with time_format={way.options['time_format']}" for way in ways)
@@ -313,17 +313,17 @@ def _tried(
 
 
 def _lifted(found: Proposal, form: str, options: SourceOptions) -> tuple[int, list[BadEvent]]:
-    """Return how many of the first rows the proposed context lifts to events, and the other rows."""
+    """Return how many of the first rows the proposed context lifts to events, and the rejected rows."""
     bad: list[BadEvent] = []
     given = {name: read_option(name, value) for name, value in found.options}
     options = replace(options, **given)  # type: ignore[arg-type]  # read_option gives the fields' types
     sink = EventSink(NamedNode(found.stream), Dictionary(), options, bad.append, Limits())
     context = "{}" if found.has_contexts else json.dumps(json.loads(found.context())["@context"])
     lifter = RowLifter(context, sink, options, fast=False)
-    # The first block of a file, and the last line of a short one.
+    # At most two pieces: a file's first block of lines, and, of a short file, a last line without line feed.
     texts = islice((text for _, text in whole_lines(read_blocks(found.location), lambda *_: None)), 2)
     rows = iter([b"\n".join(b"".join(texts).split(b"\n")[:SAMPLE]) + b"\n"])
-    # One step: at the end of the input, a record that the cut left open would be an error.
+    # Only one step: at the end of the input, the reader would report a record that the cut left open.
     next(read_csv(rows, sink, lifter, options) if form == "csv" else read_ndjson(rows, sink, lifter))
     return len(sink.take() or ()), bad
 
@@ -336,7 +336,7 @@ def _can_be_a_term(name: str) -> bool:
 
 
 def _lines(location: str | Path) -> Iterator[str]:
-    """Yield the lines of a file with their ends, which a quoted cell may contain."""
+    """Yield the lines of a file with their line ends: a quoted cell may contain line ends."""
 
     def too_long(position: str, reason: str) -> None:
         raise SourceError(f"{location}, {position}: {reason}")
@@ -394,7 +394,7 @@ def _quoted(value: str) -> str:
 def _json_rows(lines: Iterable[str], unread: list[str], items: str | None) -> Iterator[dict[str, Any]]:
     """Yield the rows that are JSON objects, or elements of an array.
 
-    ``unread`` gets why others are left out.
+    For each line that is left out, the reason is appended to ``unread``.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -430,8 +430,8 @@ def _time(
 ) -> tuple[ProposedColumn | None, list[ColumnReading]]:
     """Return the column of the events' times, which every row has, and the ways to read it.
 
-    Instants come first, then numbers with such a name, then integers that count since 1970 and never
-    decrease.
+    Columns of instants are preferred, then numbers in a column named like a time, then integers that count
+    since 1970 and never decrease.
     """
     if isinstance(options.time, str) and options.time != "arrival":
         RowTimes(options.time, options).check(column.name for column in columns)
@@ -456,7 +456,10 @@ def _time(
 
 
 def _key(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
-    """Return the subject of events: ids by name, then texts and IRIs that repeat, then integers."""
+    """Return the column of the events' subjects, None if there is none.
+
+    Columns named like ids are preferred, then texts and IRIs that repeat, then integers that identify things.
+    """
     repeated = [column for column in columns if column.is_repeated]
     ids = [column for column in columns if column.is_id]
     words = [column for column in repeated if column.kind in ("text", "iri")]
@@ -464,7 +467,7 @@ def _key(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
 
 
 def _measure(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
-    """Return a number to compare: preferably with a fraction, and an identifier only as a last resort."""
+    """Return a column of numbers to compare: preferably with fractions, and identifiers only if need be."""
     numbers = [column for kind in _NUMBERS for column in columns if column.kind == kind]
     return next(iter([c for c in numbers if not c.is_number_of_a_thing] or numbers), None)
 

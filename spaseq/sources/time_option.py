@@ -23,7 +23,7 @@ _PATH: Final = re.compile(rf"(?:{_STEP})(?:/(?:{_STEP}))*")
 class TimePath:
     """A sequence of predicates.
 
-    An event's time is at its end, starting from any subject of the event's graph.
+    An event's time is at the end of the path, which may start from any subject of the event's graph.
     """
 
     steps: tuple[NamedNode, ...]
@@ -34,7 +34,7 @@ class TimePath:
     def ends(self, rows: Iterable[Row], start: Term | None = None) -> list[Term]:
         """Return the distinct terms at the path's end, in the order of the triples.
 
-        From any subject by default.
+        ``start``: the subject from which the path starts; None: any subject.
         """
         rows = [*rows]
         reached: dict[Term | Triple, None] | None = None if start is None else {start: None}

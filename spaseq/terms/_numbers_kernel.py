@@ -76,7 +76,7 @@ def _number(arena: Bytes, start: int, end: int, has_point: bool, has_power: bool
 def read_numbers(
     terms: Ids, arena: Bytes, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]
 ) -> None:
-    """Enter, by id, the double of each literal that is a number in a usual form, and its rank."""
+    """Write the double of each literal that is a number in a usual form, and its rank, at its id's index."""
     for identifier in ids:
         if terms[identifier, KIND] != LITERAL:
             continue

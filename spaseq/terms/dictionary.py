@@ -48,7 +48,7 @@ def distinct(ids: Ids, limit: int) -> Ids:
 
 
 def in_order(ids: Ids) -> Ids:
-    """Do the same without a table, by ``np.unique``: three to twenty times as slow."""
+    """Return the distinct ids, sorted, without a table: three to twenty times as slow as ``distinct``."""
     ordered = np.sort(ids)
     found: Ids = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found
@@ -114,7 +114,7 @@ class Beside(Protocol):
     """Knowledge about ids, kept beside the dictionary that gave them."""
 
     def forget_all_but(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Forget all ids except the ``kept`` ones, by id: the others may get another meaning."""
+        """Forget all ids except those for which ``kept[id]`` is true: the others may get new terms."""
         ...
 
 
@@ -124,8 +124,8 @@ _Beside = TypeVar("_Beside", bound=Beside)
 class Dictionary:
     """Terms ⇄ ids. Ids are small numbers, in the order in which terms were first seen.
 
-    Several threads may use it. One that keeps a new id where no holder shows it yet does so under
-    ``lock``, so that no sweep comes between.
+    Several threads may use it. A thread that stores a new id where no holder reports it yet must hold
+    ``lock`` from interning to storing. Otherwise a sweep in between could forget the id.
 
     >>> from pyoxigraph import NamedNode
     >>> d = Dictionary()
@@ -141,16 +141,15 @@ class Dictionary:
         #: What the current event has spent of the limits.
         self.spending = Spending(limits)
         self.lock = threading.RLock()
-        # All terms, as texts; once there is a table, only the terms that Python has seen. pyoxigraph's terms
-        # would be one more object for each event: the garbage collector would traverse the process again and
-        # again.
+        # The texts of all terms; once there is a table, of the terms that Python has seen. Texts, because the
+        # garbage collector does not traverse them, as it would pyoxigraph's terms.
         self._ids: dict[str, int] = {}
         self._texts: dict[int, str] = {}
         self._limit = 1
         self._free: list[int] = []
         self._table: TermTable | None = None
         self._pinned: set[int] = set()
-        # As a WeakSet, which takes half a microsecond more to add to: each event that is pushed is a holder.
+        # Used like a WeakSet, but half a microsecond faster to add to: each event that is pushed is a holder.
         self._holders: set[ref[Holder]] = set()
         self._beside: dict[object, Any] = {}
         self._swept = 0
@@ -188,7 +187,7 @@ class Dictionary:
         return self.enter(text_of(term))
 
     def enter(self, text: str) -> int:
-        """Do the same for the term's text."""
+        """Return the id of the term with this text, a new one if the term is new."""
         identifier = self._ids.get(text)
         if identifier is None:
             with self.lock:
@@ -230,8 +229,9 @@ class Dictionary:
 
     @property
     def known(self) -> Callable[[str], int | None]:
-        """Return a function from a text to the id of a term that Python has seen, else None (it may have an
-        id).
+        """Return a function from a term's text to its id.
+
+        It returns None for a term that Python has not seen. Such a term may have an id in the table.
         """
         return self._ids.get
 
@@ -296,7 +296,7 @@ class Dictionary:
             return self._table.texts(ids)
 
     def ranks(self, ids: Ids) -> Ids:
-        """Return each id's rank among these in the order of ``text``, from 0; in the shape of ``ids``."""
+        """Return each id's rank, from 0, in the order of ``text`` of all ``ids``; in the shape of ``ids``."""
         found, inverse = numbered(ids, self.limit)
         texts = self._all_written(found)
         places = np.empty(len(texts), dtype=np.int64)
@@ -312,7 +312,7 @@ class Dictionary:
         return found
 
     def table(self) -> TermTable:
-        """Return the terms as bytes, for readers that look them up there. Use it under ``lock``."""
+        """Return the table of terms as bytes, for readers that look terms up there. Use it under ``lock``."""
         if self._table is None:
             # Imported here, because compiled code takes a while to load.
             from spaseq.terms.table import TermTable
@@ -333,7 +333,7 @@ class Dictionary:
         holders.add(ref(holder, holders.discard))
 
     def beside(self, make: Callable[[Dictionary], _Beside]) -> _Beside:
-        """Return the result of ``make`` for this dictionary, called once: one object for all callers."""
+        """Return the result of ``make(self)``. It is called once, so all callers share one object."""
         found: _Beside | None = self._beside.get(make)
         if found is None:
             with self.lock:
@@ -348,14 +348,14 @@ class Dictionary:
         with self.lock:
             keep = np.zeros(self.limit, dtype=np.bool_)
             keep[list(self._pinned)] = True
-            # Kept meanwhile, so that no other array gets the same id(). Many queries hold the same array.
+            # Arrays by id(), because many queries hold the same array. Kept here, so that no id() is reused.
             marked: dict[int, Ids] = {}
             holders = [holder for each in list(self._holders) if (holder := each()) is not None]
             for ids in chain(*(holder.live_ids() for holder in holders), live):
                 if id(ids) not in marked:
                     marked[id(ids)] = ids
                     keep[ids] = True
-            # First, so that after an interrupt nothing is known of a forgotten term.
+            # These forget first: after an interrupt they must not know anything about a forgotten term.
             for known in self._beside.values():
                 known.forget_all_but(keep)
             dead = self._forget(keep)
@@ -379,7 +379,7 @@ class Dictionary:
             # Fewer are kept than forgotten.
             texts = {identifier: self._texts[identifier] for identifier in seen[kept].tolist()}
             ids = {text: i for i, text in texts.items() if self._ids.get(text) == i}
-            # No interrupt can occur between the two: that needs a call, or a loop.
+            # No interrupt can occur between the two assignments: Python raises it at a call or in a loop.
             self._ids, self._texts = ids, texts
             return dead
         for identifier in dead:
@@ -416,13 +416,18 @@ class Dictionary:
             return self._texts[identifier]
 
     def usual(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
-        """Enter, by id, the numbers of at most 15 digits that are stored as bytes; leave the others out."""
+        """Write the values of numbers to ``numbers`` and ``ranks``, at the index of each id.
+
+        Only numbers of at most 15 digits that the table stores as bytes are read; other ids are left out.
+        """
         if self._table is not None and len(ids) >= _MANY:
             with self.lock:
                 self._table.read_numbers(ids, numbers, ranks)
 
     def by_id(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8]]:
-        """Return the two arrays of ``numbers``, by id. Ids not read so far have a rank that says so."""
+        """Return the two arrays of ``numbers`` for all ids. An id not read so far has the rank
+        ``_NOT_DECODED``.
+        """
         if len(self._rank) < self.limit:
             room = 2 * self.limit - len(self._rank)  # doubled, so that growing costs O(1) a term
             self._number = np.concatenate([self._number, np.zeros(room)])

@@ -31,7 +31,7 @@ _NO_SUCH = "RDF 1.1 does not have"
 
 
 def identifier(dictionary: Dictionary, term: Term) -> int:
-    """Return the id of an event's term, ``UNBOUND`` for a blank node. ValueError for RDF 1.2 terms."""
+    """Return the id of an event's term, ``UNBOUND`` for a blank node. Raises ValueError for RDF 1.2 terms."""
     if isinstance(term, BlankNode):
         return UNBOUND
     problem = None if isinstance(term, NamedNode) else beyond_rdf11(term)
@@ -52,7 +52,7 @@ class _Entering:
         self._blank: dict[BlankNode, int] = {}
 
     def identify(self, term: Term | Triple) -> int:
-        """Return the id of a term; ValueError for an RDF 1.2 term."""
+        """Return the id of a term. Raises ValueError for an RDF 1.2 term."""
         if isinstance(term, BlankNode):
             if term not in self._blank:
                 self._blank[term] = self._dictionary.fresh()
@@ -61,7 +61,7 @@ class _Entering:
 
 
 def _entered(term: Term | Triple, text: str, enter: Callable[[str], int]) -> int:
-    """Return the id of a term by its ``text``; ValueError for an RDF 1.2 term."""
+    """Return the id of a term by its ``text``. Raises ValueError for an RDF 1.2 term."""
     if not isinstance(term, NamedNode):
         problem = beyond_rdf11(term)
         if problem:
@@ -72,8 +72,9 @@ def _entered(term: Term | Triple, text: str, enter: Callable[[str], int]) -> int
 def identified(
     dictionary: Dictionary, triples: Iterable[Triple | Row], graph: NamedNode | BlankNode | None
 ) -> tuple[dict[tuple[int, int, int], None], int]:
-    """Return the distinct triples of an event, blank nodes fresh, and its graph's name. Called under the
-    lock.
+    """Return the distinct triples of an event and the name of its graph, as ids. Blank nodes get fresh ids.
+
+    Must be called with the dictionary's lock held.
     """
     known, identify = dictionary.known, _Entering(dictionary, dictionary.enter).identify
     rows: dict[tuple[int, int, int], None] = {}
@@ -101,7 +102,7 @@ def identified_one(
     graph: NamedNode | BlankNode | None,
     enter: Callable[[str], int],
 ) -> tuple[int, tuple[int, ...]]:
-    """Return the graph's name and the terms of the distinct triples, for an event that comes alone.
+    """Return the graph's name and the terms of the distinct triples, as ids, for an event that comes alone.
 
     ``enter`` gives the ids of terms that Python has not seen, by their texts. Raises what ``enter`` raises,
     and what ``BatchBuilder.add`` raises.

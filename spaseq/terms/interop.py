@@ -17,7 +17,7 @@ from spaseq.terms.values import STRING_TYPE
 
 
 class _Quiet(threading.local):
-    """While a thread is inside, rdflib does not log a traceback for an ill-typed literal: it is legal RDF."""
+    """A context, per thread: inside, rdflib logs no traceback for ill-typed literals, which are legal RDF."""
 
     _inside = False
 
@@ -63,7 +63,7 @@ def shown(text: str) -> RdflibTerm:
 
 
 def shown_all(texts: Iterable[str]) -> list[RdflibTerm]:
-    """Return the terms of many texts for rdflib. IRIs are not kept."""
+    """Return the terms of many texts for rdflib. Literals and blank nodes are cached, IRIs are not."""
     make, iri = str.__new__, rdflib.URIRef
     return [shown(text) if text[0] in '"_' else make(iri, text) for text in texts]
 
@@ -74,7 +74,7 @@ def _iri(term: ox.NamedNode) -> rdflib.URIRef:
 
 
 def from_rdflib(term: Node) -> Term:
-    """Return the term for pyoxigraph; TypeError unless it is an RDF 1.1 term."""
+    """Return the term for pyoxigraph. Raises TypeError unless it is an RDF 1.1 term."""
     match term:
         case rdflib.URIRef():
             return ox.NamedNode(str(term))
@@ -90,7 +90,7 @@ def from_rdflib(term: Node) -> Term:
 
 
 def to_triple(triple: tuple[Node, Node, Node]) -> ox.Triple:
-    """Return an rdflib triple for pyoxigraph; TypeError unless it is RDF 1.1."""
+    """Return an rdflib triple for pyoxigraph. Raises TypeError unless it is RDF 1.1."""
     s, p, o = map(from_rdflib, triple)
     if isinstance(s, ox.Literal) or not isinstance(p, ox.NamedNode):
         raise TypeError(f"not an RDF triple: {triple!r}")

@@ -35,13 +35,16 @@ _LEAST_BYTES: Final = 1 << 22
 
 
 class TermTable:
-    """Terms as bytes ⇄ ids. Not for several threads at once: ``Dictionary`` has the lock.
+    """Terms as bytes ⇄ ids. Only one thread at a time may use it: ``Dictionary`` has the lock.
 
-    ``slots``, ``terms``, ``arena`` and ``counts`` are the arrays of ``_terms_kernel``.
+    ``slots``, ``terms``, ``arena`` and ``counts`` are the arrays of ``_table_kernel``.
     """
 
     def __init__(self, terms: Mapping[int, str], free: list[int], limit: int) -> None:
-        """Take over ids that were given before: the ids of ``terms``, as texts, all below ``limit``."""
+        """Create a table with ids that were given before: ``terms`` has the text of each.
+
+        All ids are below ``limit``. ``free``: the ids below ``limit`` that are not in use.
+        """
         self.slots: Slots = np.zeros(0, dtype=np.uint32)
         self.terms: Ids = np.zeros((2 * (_LEAST + limit), 4), dtype=np.int64)
         self.arena: Bytes = np.zeros(_LEAST_BYTES, dtype=np.uint8)
@@ -60,14 +63,14 @@ class TermTable:
 
     @classmethod
     def of(cls, slots: Slots, terms: Ids, arena: Bytes, counts: Ids) -> TermTable:
-        """Return a table of another table's arrays, which may be written to."""
+        """Return a table that uses these arrays, which ``arrays`` of another table returned."""
         table = cls.__new__(cls)
         table.slots, table.terms, table.arena, table.counts = slots, terms, arena, counts
         return table
 
     @property
     def limit(self) -> int:
-        """All ids are below this number."""
+        """Return a number that all ids are below."""
         return int(self.counts[NEXT])
 
     def __len__(self) -> int:
@@ -89,7 +92,7 @@ class TermTable:
         return self._lookup(ntriples(text).encode(), NOTHING)
 
     def intern(self, text: str) -> int:
-        """Return the id of a term by its text, new if it had none."""
+        """Return the id of a term by its text, a new id if the term has none."""
         written = ntriples(text).encode()
         self.reserve(1, len(written))
         return self._lookup(written, _kind_of(text))
@@ -166,12 +169,12 @@ class TermTable:
         return _read(self.arena.data, start, length, kind)
 
     def read_all(self, ids: Ids) -> list[str]:
-        """Yield the terms of many ids, which must have bytes."""
+        """Return the texts of the terms of many ids, which must have bytes."""
         arena = self.arena.data
         return [_read(arena, start, length, kind) for start, length, kind, _ in self.terms[ids].tolist()]
 
     def read_numbers(self, ids: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8]) -> None:
-        """Enter, by id, the numbers that are in a usual form (see ``Dictionary.numbers``)."""
+        """Write the values of numbers in a usual form at their id's index, see ``Dictionary.numbers``."""
         # Imported here: compiled code that many callers do not need.
         from spaseq.terms._numbers_kernel import read_numbers
 
@@ -191,7 +194,7 @@ class TermTable:
 
 
 def _read(arena: memoryview, start: int, length: int, kind: int) -> str:
-    inside = kind == IRI  # of its brackets
+    inside = kind == IRI  # the text of an IRI has no brackets
     return str(arena[start + inside : start + length - inside], "utf-8")
 
 
@@ -202,8 +205,9 @@ def _kind_of(text: str) -> int:
 
 
 def padded(text: bytes) -> npt.NDArray[np.uint8]:
-    """Return bytes with padding, for kernels that read words; writable, as read-only arrays compile once
-    more.
+    """Return bytes with padding, for kernels that read words.
+
+    The array is writable: for read-only arrays Numba would compile each kernel once more.
     """
     array = np.empty(len(text) + PADDING, dtype=np.uint8)
     array[: len(text)] = np.frombuffer(text, dtype=np.uint8)

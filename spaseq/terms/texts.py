@@ -14,7 +14,7 @@ from pyoxigraph import BaseDirection, BlankNode, Literal, NamedNode
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _ESCAPED: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
-#: So many datatypes are remembered, each by its text.
+#: The most datatypes that are remembered, each by its text.
 _MOST: Final = 1_024
 _datatypes: Final[dict[str, NamedNode]] = {}
 

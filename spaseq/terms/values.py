@@ -123,18 +123,18 @@ class Value:
 
     @property
     def term(self) -> NamedNode | BlankNode | Literal:
-        """The RDF term: the one that was decoded, else the canonical literal of the value."""
+        """Return the RDF term that was decoded; for a computed value, its canonical literal."""
         if self._term is None:
             self._term = _encode(self.kind, self.data)
         return self._term
 
     @property
     def text(self) -> str:
-        """The characters of the term: lexical form, IRI or label."""
+        """Return the characters of the term: lexical form, IRI or label."""
         return self.term.value
 
     def __str__(self) -> str:
-        """The term as a query would write it."""
+        """Return the term as a query would write it."""
         if isinstance(self.term, Literal) and self.kind in (INTEGER, DECIMAL, BOOLEAN):
             return self.text
         start, typed, datatype = str(self.term).rpartition(f"^^<{XSD}")
@@ -208,7 +208,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def _joined(digits: str) -> int:
-    """Return the number of these digits, from two halves: ``int`` takes quadratic time."""
+    """Return the integer that the digits write, joined from two halves: ``int`` takes quadratic time."""
     if len(digits) < _LONG_INTEGER:
         return int(digits)
     lower = len(digits) // 2
@@ -217,14 +217,14 @@ def _joined(digits: str) -> int:
 
 
 def _written(number: int) -> str:
-    """Return the digits of a non-negative integer: ``str`` takes quadratic time."""
+    """Return the digits of a non-negative integer faster than ``str``, which takes quadratic time."""
     if number < _LARGE:
         return str(number)
     return format(as_decimal(number), "f")
 
 
 def as_decimal(number: int) -> Decimal:
-    """Return an integer as a decimal: ``Decimal`` itself takes quadratic time.
+    """Return an integer as a decimal faster than ``Decimal``, which takes quadratic time.
 
     >>> as_decimal(-7)
     Decimal('-7')
@@ -236,7 +236,10 @@ def as_decimal(number: int) -> Decimal:
 
 
 def _as_decimal(number: int, bits: int) -> Decimal:
-    """Return a positive integer below ``2**bits``, from two halves: long decimals are multiplied fast."""
+    """Return a positive integer below ``2**bits`` as a decimal, joined from two halves.
+
+    Multiplying long decimals is fast.
+    """
     if bits <= _FEW_BITS:
         return Decimal(number)
     lower = bits // 2

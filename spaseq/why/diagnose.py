@@ -58,7 +58,7 @@ def diagnose(evidence: Evidence, seconds: float) -> Diagnosis:
             [item for item in absent if item.gpm == name],
             [item for item in filters if item.gpm == name],
         )
-        # That no event arrived is known for all events.
+        # If the GPM's streams had no event, this holds for all events, not for the sample only.
         of_some = counted[name].events and evidence.sampled < evidence.events
         first = f"; in the first {evidence.sampled:,} of them" if of_some else ":"
         cause = f"{events}, of which GPM {name} matched none{first} {found}"

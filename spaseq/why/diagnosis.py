@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-#: The most solutions for which a FILTER is evaluated that one event decides.
+#: A FILTER that one event decides is evaluated for at most this many solutions.
 ROWS: Final = 10_000
 
 
 @dataclass(slots=True)
 class GpmStats:
-    """Counts of a GPM so far: the events of its streams, those it ``matched``, its solutions in them.
+    """Counts of a GPM so far: the ``events`` of its streams, the events that it ``matched``, and ``rows``,
+    the solutions in these events.
 
     Filters that use other GPMs' variables are not evaluated here.
     """
@@ -29,8 +30,8 @@ class Missing:
     ``role``: ``predicate``, ``class``, ``value`` or ``subject``. ``nearest`` is the most similar constant
     that ``events`` events have instead; None if none is similar. ``elsewhere`` names the other streams of the
     query with the constant in that place. ``instead``: the most frequent constants there. ``context``: the
-    JSON-LD context that makes this predicate from the column or key ``key`` of the stream's rows, and
-    ``nearest`` from ``nearest_key``; None if it makes it from none.
+    JSON-LD context that lifts the stream's rows, None if there is none. It makes this predicate from the
+    column or JSON key ``key``, and ``nearest`` from ``nearest_key``; each is None if no column becomes it.
     """
 
     gpm: str
@@ -69,7 +70,7 @@ class FilterCount:
 class BranchCount:
     """An OPTIONAL or a side of a UNION in a GPM: ``rows`` solutions in ``events`` events.
 
-    They are joined with what precedes it in its group. ``kind``: ``OPTIONAL`` or ``UNION``.
+    The solutions are joined with what precedes the branch in its group. ``kind``: ``OPTIONAL`` or ``UNION``.
     """
 
     gpm: str
@@ -83,7 +84,7 @@ class BranchCount:
 class Trial:
     """A change to the query, in words, and whether the changed query has a match in the sample.
 
-    None: it took too long to find out.
+    ``matches`` is None if it took too long to find out.
     """
 
     change: str
@@ -94,7 +95,7 @@ class Trial:
 class StateCount:
     """A state of the automaton: how many partial matches ``came`` into it, and what became of them.
 
-    State 0, where all begin, always has one.
+    State 0, where all partial matches begin, always has one.
 
     Partial matches ``went_on`` to another state or ``ended`` as a match, unless WHERE or a negation at either
     end prevented it. The others ``died``; the reason is what prevented progress last: ``filter`` or ``join``
@@ -113,7 +114,7 @@ class StateCount:
 class EdgeCount:
     """An edge of the automaton, and how often a partial match took it.
 
-    ``operands``, for an ALL: how many matches each of its operands had by itself, after partial matches.
+    ``operands``, for an ALL: how many matches each of its operands had on its own, over all partial matches.
     """
 
     source: int

@@ -41,7 +41,7 @@ class FilterTally:
         return holds
 
     def excuse(self) -> bool:
-        """Excuse the last error if PREV has no value in a first iteration: the filter holds then."""
+        """Count the last error as true, and return True: PREV has no value in a first iteration."""
         self.erred -= 1
         self.held += 1
         if not self.erred:
@@ -55,12 +55,12 @@ class FilterTally:
 
 
 def alone(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, ...]:
-    """Evaluate each FILTER that one event decides on the GPM's solutions without them."""
+    """Evaluate each FILTER that one event decides, on the solutions of the GPM without these FILTERs."""
     return _asked(evidence, gpm, stateless)
 
 
 def inside(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[FilterCount, ...]:
-    """Do the same for FILTERs inside OPTIONAL and UNION, but not in subqueries, MINUS and EXISTS."""
+    """Evaluate the FILTERs inside OPTIONAL and UNION, but not those in subqueries, MINUS and EXISTS."""
     return tuple(item for branch in branches_of(stateless) for item in _asked(evidence, gpm, branch.asking))
 
 
@@ -80,8 +80,8 @@ def branches(evidence: Evidence, gpm: Gpm, stateless: Group) -> tuple[BranchCoun
 class Branch:
     """An OPTIONAL or a side of a UNION.
 
-    ``whole`` is the branch with what precedes it. ``asking`` is the group with the solutions that its FILTERs
-    see: with what precedes it in OPTIONAL, without in UNION.
+    ``whole`` is the branch with what precedes it. ``asking`` is the group of the solutions that its FILTERs
+    see: for OPTIONAL it includes what precedes the branch, for UNION it does not.
     """
 
     kind: str

@@ -48,7 +48,7 @@ def _times(count: int) -> str:
 
 
 def _triples(evidence: Evidence, part: GpmPart, elements: Sequence[Pattern]) -> str | None:
-    """Return the first triple pattern that no event matches together with those before it."""
+    """Return the first triple pattern that no event matches together with the patterns before it."""
     before: list[Pattern] = []
     for element in elements:
         steps = (

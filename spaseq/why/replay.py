@@ -32,8 +32,8 @@ LIMITS: Final = Limits(partial_matches=5_000)
 #: Events per step.
 _STEP: Final = 50
 
-#: If the time is too short for the whole sample, the first of this many parts of it is used, and so on, down
-#: to this many events.
+#: If the time is too short for the whole sample, its first eighth is used, then an eighth of that, and so on:
+#: the divisor, and the fewest events.
 _PART: Final = 8
 _FEWEST: Final = 20
 
@@ -74,7 +74,7 @@ class Replays:
         return self.watched(query, most)[0]
 
     def watched(self, query: Query, most: int = 1) -> tuple[list[Match] | None, tuple[FilterCount, ...]]:
-        """Return the same, and the counts of filters that need more than one event."""
+        """Return what ``matches`` does, and the counts of filters that need more than one event."""
         evidence = self._evidence
         found: list[Match] = []
         try:
@@ -170,7 +170,7 @@ def plain(query: Query) -> Query:
 class _Watched:
     """A ``pipeline`` that counts the results of its filters, event by event, until a CPU time.
 
-    ``events``: so many events were processed. It raises ``_SpentError`` before the next one.
+    ``events``: how many events were processed. It raises ``_SpentError`` before an event after that CPU time.
     """
 
     def __init__(self, query: Query, evidence: Evidence, begin: int | None, until: float) -> None:

@@ -34,7 +34,7 @@ class Sample:
         """Add the next events, in processing order."""
         is_begun = bool(self._parts or self._singles)
         if isinstance(batch, Single) and is_begun and self._events > 0:
-            triples = len(batch.terms) // 3  # does not make columns
+            triples = len(batch.terms) // 3  # ``len(batch.p)`` would make columns
             if triples <= self._triples:
                 self._events -= 1
                 self._triples -= triples

@@ -37,7 +37,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class RunTrace:
-    """The counts of an automaton, for all partitions together; for an ALL's operands only their matches."""
+    """The counts of an automaton, over all partitions; for the operands of an ALL, matches only."""
 
     nfa: NFA
     program: RunsProgram

@@ -23,10 +23,11 @@ _MATCHES = 100
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The first step that no partial match passed, as the sequence up to there; the changes tried there.
+    """The first step that no partial match passed (``failing``), and the changes tried there.
 
-    ``cause`` is the likeliest, in words; ``filters`` need more than one event. ``undecided``:
-    there was no time to find the step, or it cannot be found. ``events``: how many were used.
+    ``failing`` is the sequence up to this step. ``cause`` is the likeliest cause, in words. ``filters`` are
+    the counts of filters that need more than one event. ``undecided``: there was no time to find the step, or
+    it cannot be found. ``events``: how many were used.
     """
 
     failing: str | None = None
@@ -43,7 +44,7 @@ class Tried:
         return self.undecided or (self.failing is not None and self.cause is None and no_time)
 
     def with_fewer(self, fewer: Tried) -> Tried:
-        """Return the same with results from fewer first events: a match in these is a match in all."""
+        """Return this result with the causes found with fewer events: a match in them is a match in all."""
         if self.undecided:
             return fewer
         if fewer.failing != self.failing or fewer.cause is None:
@@ -55,7 +56,7 @@ class Tried:
 
 
 def tried_out(evidence: Evidence, seconds: float) -> Tried:
-    """Find out what the time allows, from the whole sample, or else from its first events."""
+    """Find the failing step and its cause on the whole sample, or, if time is short, on its first events."""
     tried = Tried(undecided=True)
     for replays in shrinking(evidence, seconds):
         tried = tried.with_fewer(replace(try_out(evidence, replays), events=replays.events))

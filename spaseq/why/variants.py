@@ -180,7 +180,7 @@ def _sequences(query: Query, change: Callable[[Seq], Iterator[Seq] | Seq], reaso
 
 
 def _joined(query: Query) -> Iterator[Variant]:
-    """Yield for each variable that GPMs share: as a key of partitions, and without sharing."""
+    """Yield variants for each variable that GPMs share: with PARTITION BY it, and without sharing it."""
     strict = print_sequence(_with_operators(query.sequence, Strategy.STRICT, Strategy.NEXT))
     if not query.partition and strict != print_sequence(query.sequence):
         for name in compile_pattern(normalise(query)).shared:

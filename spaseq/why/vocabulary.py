@@ -116,7 +116,9 @@ def _steps(path: s.Path) -> Iterator[NamedNode]:
 def _nearest(
     evidence: Evidence, term: Term, column: Ids, events: Ids
 ) -> tuple[Term | None, int, tuple[str, ...]]:
-    """Return the term there most similar to ``term``, its number of events, and the most frequent ones."""
+    """Return the term in ``column`` most similar to ``term``, its number of events, and the most frequent
+    terms of the column.
+    """
     seen, counts = np.unique(column, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:_COMPARED]
     terms = [(evidence.dictionary.term(identity), identity) for identity in seen[order].tolist()]

@@ -75,7 +75,7 @@ def paths(
 ) -> None:
     """Ask a graph which nodes a path joins, or for the paths.
 
-    Without --mode and --shortest the answers are pairs of nodes, else paths.
+    The answers are pairs of nodes; with --mode or --shortest they are paths.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def paths(
 
     \b
     A path is made of predicates by / | * + ? ^ !(…) and (…), as in SPARQL, and
-      {n,m} {n,} {n} {,m}   so many times
+      {n,m} {n,} {n} {,m}   n to m times, at least n, n, at most m times
       .                     any predicate
       [a :Film ; :year 1999]   only at nodes that have these values
     --mode is GQL's: ALL, ANY, ANY SHORTEST, ALL SHORTEST or SHORTEST k, then WALK, TRAIL, SIMPLE or ACYCLIC.
@@ -221,7 +221,7 @@ def build(
 ) -> None:
     """Make a file of a graph that other commands open at once (-g), however large it is.
 
-    When FILE changes, what was made of it is refused until it is built anew.
+    After FILE has changed, the built file is refused until you build it again.
 
     \b
     Examples:
@@ -242,9 +242,9 @@ def build(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of build's.", show_default=False)],
 ) -> None:
-    """Check that a built graph is whole, every byte of it, and as new as what it was made of.
+    """Check every byte of a built graph, and whether the file that it was made of has changed since.
 
-    Opening one checks its header, and each block when it is first needed.
+    Without this command, opening a built graph checks its header, and reading checks each block.
     """
     with reporting():
         from spaseq.paths.graph.opening import check_file

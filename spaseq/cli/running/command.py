@@ -97,11 +97,11 @@ def run(
 ) -> None:
     """Run a query over streams and write the matches as they are found.
 
-    Several queries run as far as they can as one, and the streams are read once. Each match says which query
-    it is of, or goes to a file of its query's own: {query} in -o is the name of the query's file without its
-    extension.
+    Several queries share their work where possible, and the streams are read once. Each match names its
+    query. With {query} in -o, each query has a file of its own for its matches: {query} is the name of the
+    query's file without its extension.
 
-    Ctrl-C and SIGTERM end it with what was found so far.
+    Ctrl-C and SIGTERM end the run; the matches found so far are written.
 
     \b
     Examples:
@@ -136,7 +136,7 @@ def run(
     Durations are numbers with ms, s, m, h or d; on a stream of ticks a second is one tick.
     Limits are partial-matches, query-bytes, pending-matches, held-events, term-bytes, depth, solutions,
     event-seconds, background-seconds and query-characters.
-    Matchers are kmp, tecs, lazy, tree, nfa, interpreter and reference: all find the same.
+    Matchers are kmp, tecs, lazy, tree, nfa, interpreter and reference: all find the same matches.
     SELECT and ASK go into table, json, xml, csv, tsv, ndjson; CONSTRUCT into trig, nquads, ndjson;
     count, the number of matches, is for all.
     Exit status: 0, 1 if the run failed or a stream had bad events only, 2 if the query or the command

@@ -1,7 +1,7 @@
 """The progress of a resumable run on Spark: how many rows of which micro-batch its output has.
 
-A micro-batch that is repeated after a crash is written from there on, and an incomplete line is removed. So
-are dead letters of rows that were not noted: they are repeated.
+After a crash, Spark repeats a micro-batch, and only its rows that are not written yet are written. Before
+that, an incomplete line is removed, and so are dead letters of rows that the cursor does not count.
 """
 
 from __future__ import annotations

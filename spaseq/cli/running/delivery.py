@@ -41,8 +41,8 @@ def deliver(
     ``results`` has a writer for each query, ``documents`` the writers to close at the end; ``interrupts`` are
     handled until then.
 
-    Ctrl-C is the normal end of an endless stream: the output is complete. SIGTERM does the same with its own
-    exit status. Exceptions of the engine pass through, after the document was ended.
+    Ctrl-C is the normal end of an endless stream: the output is complete. It is complete after SIGTERM, too,
+    but the exit status is ``TERMINATED``. Exceptions of the engine pass through after the document is ended.
     """
     status = 0
     with warnings_on_stderr(report.status):

@@ -21,7 +21,7 @@ from spaseq.why.diagnosis import plural
 #: How many reasons of refused events are shown.
 _REASONS: Final = 5
 
-#: Matches worth a warning, if there are more matches than events; then ten times as many (a guess).
+#: From this many matches on, warn if they outnumber the events; warn again at ten times as many (a guess).
 _MANY: Final = 1_000_000
 
 #: CPU seconds to find out why there is no match.

@@ -73,9 +73,9 @@ def start(
 ) -> Generator[Match, None, None]:
     """Yield the matches of a query over files and folders, as ``spaseq.run`` does.
 
-    With a ``checkpoint`` and the ``cursor`` of the output, run as a stream of micro-batches that resumes, and
-    with ``follow`` waits for new files; otherwise run all at once. Matches are in the order of their ends, in
-    each micro-batch.
+    With a ``checkpoint`` and the ``cursor`` of the output, run as a stream of micro-batches, which a later
+    run can resume; with ``follow`` the stream waits for new files. Without a checkpoint, run all at once.
+    Within a micro-batch, matches are in the order of their ends.
     """
     if follow and checkpoint is None:
         raise EngineError("--follow reads bit by bit: say --checkpoint DIR, too")
@@ -100,7 +100,7 @@ def start(
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Filter out py4j's records, in the root logger, of a JVM that a signal ended too."""
+    """Return whether a record is not py4j's: it logs to the root logger when a signal also ends the JVM."""
     return record.module != "java_gateway"
 
 
@@ -291,7 +291,7 @@ def _stream(
             break
         number, rows = batch
         yield from rows[cursor.begin(number) :]
-        cursor.note()  # before Spark, which does not repeat these rows
+        cursor.note()  # before Spark ends the micro-batch: then it does not repeat these rows
         written.release()
     report.look(running)
     running.stop()

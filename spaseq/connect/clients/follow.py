@@ -52,9 +52,9 @@ def check_followed(path: str, options: SourceOptions) -> None:
 class Follower:
     """A file that grows, and its successors, each read from its beginning to its end.
 
-    A file that became shorter is a new one; so is a file that replaced another, once that one was read to its
-    end. ``pause``: an empty block means that nothing arrived for so long. With a ``place`` reading resumes
-    there: the same file, which may have another name now, is read again from its beginning.
+    A file that became shorter counts as a new file. A file that replaced another is read after the end of the
+    replaced one. If nothing arrives for ``pause``, an empty block is yielded. With a ``place``, reading
+    resumes there: the same file, which may have another name now, is read again from its beginning.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class Follower:
         self._bad = self._told = 0
 
     def files(self) -> Iterator[tuple[Iterator[bytes], Count]]:
-        """Yield the blocks of each file, and how many of its events were read before. Raises EndedError at
-        the end.
+        """Yield the blocks of each file, and how many of its events were read before this run.
+
+        Raises EndedError when the source must end.
         """
         place = self._before
         if place is not None:
@@ -141,7 +142,7 @@ class Follower:
             self._file.seek(0)
         else:
             self._file.close()
-            # For a moment there may be none.
+            # While a file is replaced, there may be no file for a moment.
             self._file = _opened(self._path if new is not None else os.devnull)
 
     def _blocks(self) -> Iterator[bytes]:

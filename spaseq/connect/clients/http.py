@@ -55,7 +55,7 @@ class Body:
     ) -> None:
         """Send a request. ``asked``: its headers; ``answers``: the accepted statuses.
 
-        ``url``: another URL than the address, for pages that one leads to; messages name it.
+        ``url``: the URL to request, if it is not the address itself but a page that it leads to.
 
         Raises DisconnectedError if the server may answer later, otherwise SourceError.
         """
@@ -192,7 +192,7 @@ def _kept_alive() -> list[tuple[int, int, int]]:
 
 
 class HttpClient:
-    """Reads server-sent events, or else lines, as messages. ``media`` is known once it is open.
+    """Reads server-sent events as messages, or, of another media type, lines. ``open`` sets ``media``.
 
     After a lost or ended connection, server-sent events resume after the last one. Lines end when the body
     does.

@@ -200,12 +200,12 @@ class KafkaClient:
         if isinstance(begin, int):
             wanted = [self._place(p, begin) for p in partitions if p not in at]
             found = consumer.offsets_for_times(wanted, timeout=seconds) if wanted else []
-            # No message is that late: begin at the end.
+            # In the other partitions no message is that late: begin at their end.
             at |= {place.partition: place.offset for place in found if place.offset >= 0}
             begin = "latest"
         for partition in partitions:
             if partition not in at:
-                # As a number: messages that arrive before the client is assigned are not missed.
+                # The end as a number, so that messages that arrive before the client is assigned are read.
                 low, high = consumer.get_watermark_offsets(self._place(partition), timeout=seconds)
                 at[partition] = low if begin == "earliest" else high
         return at

@@ -44,7 +44,7 @@ from spaseq.sources.time_option import TimePath
 from spaseq.sources.times import read_time
 from spaseq.terms.dictionary import Term
 
-#: Members remembered to skip repetitions, the last ones returned: 350 KB of a state file.
+#: How many of the last members returned are remembered, to skip repetitions: 350 KB of a state file.
 REMEMBERED: Final = 1 << 14
 
 #: The most pages remembered, and the most pages to be read or requested again.
@@ -137,7 +137,7 @@ class LdesClient:
         self._address, self._options, self._limits = address, options, limits
         self._others = tuple(setting for setting in address.settings if setting[0] != "token")
         self._contexts = Contexts(options.contexts, limits) if options.contexts else None
-        # The object itself is the default: time=prov:generatedAtTime, written out, is another one.
+        # The object ``GENERATED_AT`` is the default. ``time=prov:generatedAtTime``, written out, is not it.
         self._is_stamped = options.time is GENERATED_AT
         self._path: tuple[NamedNode, ...] | None = None  # what members are ordered by; () if nothing
         self._root = _plain(replace(address, scheme=address.scheme.removeprefix("ldes+")).url)

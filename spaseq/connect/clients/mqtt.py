@@ -44,7 +44,7 @@ class _Socket(ssl.SSLSocket):
 
 
 def named(address: Address) -> str:
-    """Return the client's name: of the URL, or a unique one."""
+    """Return the client's name: the name in the URL, or a unique one."""
     return address.text("client") or f"spaseq-{uuid.uuid4().hex[:16]}"
 
 

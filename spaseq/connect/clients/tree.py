@@ -67,7 +67,7 @@ class Page:
 
     @property
     def views(self) -> list[str]:
-        """The URLs of the pages at which a reader of the stream may begin."""
+        """Return the URLs of the pages at which a reader of the stream may begin."""
         views = (o for _, _, o in self._said[TREE + "view"])
         return list(dict.fromkeys(o.value for o in views if isinstance(o, NamedNode)))
 
@@ -75,7 +75,7 @@ class Page:
         """Return the predicates that lead to the time of a member. Raises ValueError for any other path."""
         about = {s for name in ("member", "view") for s, _, _ in self._said[TREE + name]}
         paths = [(s, o) for s, _, o in self._said[LDES + "timestampPath"]]
-        # Retention policies have a path, too.
+        # Paths of retention policies, which are not paths of the stream or of a view, are left out.
         found = [o for s, o in paths if s in about or not about]
         if not found:
             return None

@@ -22,7 +22,7 @@ _MANY: Final = 100
 def advise(query: s.Query) -> tuple[str, ...]:
     """Return advice about a checked query, each with its place.
 
-    Advice is weaker than the warnings of ``check``, which ``prepare`` raises, too.
+    Advice is weaker than the warnings of ``check``: ``prepare`` issues the warnings, but not the advice.
     """
     findings = Findings(QueryText(query.text, query.filename))
     if query.skip is not None:
@@ -43,7 +43,7 @@ def advise(query: s.Query) -> tuple[str, ...]:
 
 
 def _runs_over(sequence: s.Seq) -> Iterator[tuple[s.Repeat, s.Ref | s.Disjunction]]:
-    """Yield the loops that may skip an event of the next step, with that step."""
+    """Yield the loops that may continue past an event that fits the next step, each with that step."""
     for node in inside(sequence):
         if not isinstance(node, s.Sequence):
             continue
@@ -64,7 +64,7 @@ def _names(seq: s.Seq) -> set[str]:
 
 
 def _until(loop: s.Repeat, following: s.Seq) -> s.Repeat:
-    """Return the loop without an event of the next step between its iterations."""
+    """Return the loop with a negation in it: no event of the next step may occur between iterations."""
     body = loop.element
     elements, operators = (body.elements, body.operators) if isinstance(body, s.Sequence) else ((body,), ())
     stop = s.Sequence((*elements, s.Not(following)), (*operators, s.Strategy.NEXT))

@@ -119,7 +119,7 @@ def _negation(node: s.Not, findings: Findings) -> None:
 
 
 def _group(element: s.Seq, findings: Findings) -> None:
-    """Check that an optional element is so by its own ``?`` or ``!``, not by the contents of a group."""
+    """Reject a group that can match nothing because of its contents: only ``?`` after it may allow that."""
     if isinstance(element, s.Repeat) and element.maximum == 1:
         element = element.element
     if isinstance(element, s.Sequence | s.Disjunction) and matches_nothing(element):

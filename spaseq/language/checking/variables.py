@@ -220,8 +220,9 @@ class VariableChecks:
             taken |= {variable.name}
 
     def _pattern(self, pattern: s.Pattern, names: frozenset[str], gpm: s.Gpm | None) -> None:
-        """Check a pattern: ``names`` are known inside, and a filter of ``gpm`` would see values of GPMs
-        outside.
+        """Check a pattern inside a GPM; ``names`` are known there.
+
+        With ``gpm``, warn of variables of other GPMs, which only its top-level FILTERs see.
         """
         match pattern:
             case s.Filter(condition):

@@ -138,7 +138,10 @@ class QueryBuilder:
         return children[0]
 
     def _clauses(self, clauses: list[_Clause]) -> dict[type, Any]:
-        """Return EMIT, CONSUME and AFTER MATCH SKIP by type; each may occur once, the last of these alone."""
+        """Return EMIT, CONSUME and AFTER MATCH SKIP by type.
+
+        Each may occur once, and AFTER MATCH SKIP only without the others.
+        """
         chosen: dict[type, Any] = {}
         for clause in clauses:
             if type(clause.value) in chosen:

@@ -22,8 +22,8 @@ _OBJECT: Final = _TERM | {"BLANK_NODE_LABEL", "LPAR", "LSQB"}
 _CALL: Final = {"BUILTIN", "AGGREGATE", "COUNT", "GROUP_CONCAT", "_PREV", "_EXISTS", "_NOT", "LPAR"}
 _STEP: Final = {"COMMA", "SEMICOLON", "COLON", "VBAR", "_AMPERSAND", "_WITHIN"}
 
-#: If all terminals of the first set are accepted, the phrase stands for the second set. The first that fits
-#: counts.
+#: If all terminals of the first set are accepted, the message names the phrase instead of the terminals of
+#: the second set. Entries are tried in order.
 _PHRASES: Final[tuple[tuple[set[str], set[str], str], ...]] = (
     ({"BUILTIN", "STRING"}, _TERM | _CALL | {"BANG", "PLUS", "MINUS"}, "an expression"),
     ({"BUILTIN"}, _TERM | _CALL, "a condition in parentheses"),

@@ -249,7 +249,7 @@ class Printer:
     # --- expressions
 
     def expression(self, expression: Expression, margin: str = "", level: int = 0) -> str:
-        """Yield the expression, in parentheses if it binds more loosely than ``level``."""
+        """Return the expression, in parentheses if it binds more loosely than ``level``."""
 
         def inside(operand: Expression, level: int = 0) -> str:
             return self.expression(operand, margin, level)

@@ -109,8 +109,8 @@ class Duration(SyntaxNode):
         return Fraction(self.size) * (UNITS[self.unit] or 0)
 
     def on(self, ticks: bool) -> int:
-        """Return the largest difference of two times within this duration: in ticks (one a second) or
-        microseconds.
+        """Return the largest difference of two times that is within this duration, as a whole number: of
+        ticks (one per second), or of microseconds.
         """
         return int(self.microseconds / _SECOND if ticks else self.microseconds)
 

@@ -28,7 +28,7 @@ class Cache:
         self._known: dict[Term, bytes] = {}
 
     def of(self, terms: Sequence[Term], write: Callable[[Term], str]) -> list[bytes]:
-        """Return the text of each term; ``write`` must always be the same."""
+        """Return the text of each term. Every call must pass the same ``write``, which makes the text."""
         known = self._known
         if len(known) + len(terms) > _KEPT:
             known.clear()

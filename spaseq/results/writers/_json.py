@@ -55,7 +55,7 @@ class JsonRows(RowFormat):
 class NdjsonWriter(ResultWriter):
     """One match a line: ``start``, ``end``, ``partition``, ``events`` per GPM, and what the query asks for.
 
-    That is ``bindings`` for SELECT and ``graph`` (N-Triples) for CONSTRUCT; for ASK the match says it all.
+    That is ``bindings`` for SELECT, ``graph`` (N-Triples) for CONSTRUCT, and nothing more for ASK.
     Terms are those of SPARQL JSON; times are ``xsd:dateTime`` strings, or integers on streams of ticks.
     ``name``: the query's name, written as the first key ``query``.
     """

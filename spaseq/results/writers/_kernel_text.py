@@ -65,11 +65,12 @@ def lay_rows(cells: Numbers, names: Ints, marks: Ints, pieces: Ints) -> int:
 class MatchLines(NamedTuple):
     """The pieces of matches.
 
-    ``head`` are the first pieces of each match, of shape ``(matches, pieces)``. The events of match i are
-    ``offsets[i]`` to ``offsets[i + 1]``: each has a piece, and a GPM ``gpm``, which has an opening. Its rows
-    begin at ``row_offsets[i]``, as in ``lay_rows``. ``marks``: the pieces between two events, after those of
-    a GPM, between events and rows, before a row, before each further one, after each. ``tail`` are the last
-    pieces of each match, like ``head``.
+    ``head`` and ``tail`` are the first and the last pieces of each match, of shape ``(matches, pieces)``. The
+    events of match i are ``offsets[i]`` to ``offsets[i + 1]``: event e has the piece ``events[e]`` and the
+    GPM ``gpm[e]``. ``openings`` has the piece before the events of each GPM. The rows of match i begin at
+    ``row_offsets[i]``; ``cells`` and ``names`` are as in ``lay_rows``. ``marks``: the pieces between two
+    events, after the events of a GPM, between events and rows, before the first row, before each further row,
+    and after each row.
     """
 
     head: Ints

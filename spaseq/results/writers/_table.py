@@ -42,12 +42,12 @@ _PLAIN: Final = frozenset(XSD + name for name in (*_NUMBERS, *_TIMES))
 
 
 class TableRows(RowFormat):
-    """Start and end of the match, then the row, aligned; the header once.
+    """Rows of a text table: start and end of the match, then the cells, aligned. The header is written once.
 
     A column is as wide as its widest cell so far. On a terminal the header is bold, and lines are kept within
-    its width: wide cells go on below after a mark, and columns that find no room stand in further lines.
-    Elsewhere a row is one line of plain text. ``queries``: the names of several queries; the first column
-    then is ``query``, and has the name that ``query`` was set to.
+    its width: a wide cell is broken after a mark and continues below, and columns that do not fit are written
+    on further lines. Elsewhere a row is one line of plain text. ``queries``: the names of several queries.
+    With them, the first column is ``query``, and its cells have the current value of the attribute ``query``.
     """
 
     def __init__(self, query: Query, *, terminal: bool, queries: Iterable[str] = ()) -> None:

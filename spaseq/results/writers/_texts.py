@@ -108,7 +108,7 @@ def _quoted_graph(lines: Sequence[str]) -> bytes:
 
 
 def json_rows(batch: MatchBatch, terms: Cache, before: str, between: str) -> memoryview:
-    """Return the rows of matches in SPARQL JSON, with ``before`` the first and ``between`` the others."""
+    """Return the rows of matches in SPARQL JSON: the first after ``before``, the others after ``between``."""
     pieces = TextPieces()
     cells = _cells(batch.bindings, pieces, terms, json_of)
     laid = np.empty(cells.shape[0] * (2 + 2 * cells.shape[1]), dtype=np.int64)
@@ -138,7 +138,7 @@ def _field(term: Term) -> str:
 def _delimited(
     batch: MatchBatch, terms: Cache, write: Callable[[Term], str], unbound: str, between: str, after: str
 ) -> memoryview:
-    """Return the rows of matches, one per line, with ``between`` cells and ``after`` the last."""
+    """Return the rows of matches, one per line. ``between`` separates cells, ``after`` ends a row."""
     pieces = TextPieces()
     cells = _cells(batch.bindings, pieces, terms, write)
     laid = np.empty((cells.shape[0], max(2 * cells.shape[1], 1)), dtype=np.int64)
@@ -149,7 +149,10 @@ def _delimited(
 
 
 class _Laid:
-    """The events of matches as pieces: ``event`` has one for each, chosen by the GPM of a number."""
+    """The events of matches as pieces: GPM number ``gpm[i]`` chose the event with the piece ``event[i]``.
+
+    Match m has the events from ``offsets[m]`` to ``offsets[m + 1]``.
+    """
 
     def __init__(self, offsets: Ints, gpm: Ints, event: Ints) -> None:
         self.offsets = offsets

@@ -61,7 +61,7 @@ class MatchHistory:
 
     @property
     def first(self) -> int:
-        """Return the number of the first match that is kept, or of the next if none is."""
+        """Return the number of the first match that is kept; if none is kept, of the next match."""
         return self.count - len(self._kept) + 1
 
     def add(self, matches: Iterable[Match]) -> None:
@@ -90,7 +90,7 @@ class MatchHistory:
 
 
 def as_json(number: int, match: Match, events: bool) -> dict[str, Any]:
-    """Return what a line of NDJSON says of a match, with its number; ``events``: each with its Turtle."""
+    """Return a match as a line of NDJSON has it, with its number; ``events``: add each event's Turtle."""
     found = {"number": number, **values_of(match)}
     if events:
         prefixes = dict(match.query.prefixes)

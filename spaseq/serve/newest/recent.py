@@ -40,7 +40,7 @@ class RecentEvents:
         *,
         forgot: bool = False,
     ) -> None:
-        """Keep ``events`` and ``triples`` of each stream; ``forgot``: there may have been others."""
+        """Keep ``events`` and ``triples`` of each stream. ``forgot``: there may have been earlier events."""
         self._events = events
         self._triples = events * _TRIPLES if triples is None else triples
         self._streams = streams
@@ -58,7 +58,7 @@ class RecentEvents:
             self._cut.add(stream)
         parts = self._kept.pop(stream, None) or deque()
         if parts and parts[-1].clock is not batch.clock:
-            parts.clear()  # no query can read both
+            parts.clear()  # no query can read events of both clocks
         self._kept[stream] = parts
         parts.append(fitting := self._fitting(batch))
         if len(fitting) < len(batch):

@@ -174,7 +174,7 @@ class _Pipe:
                 return
 
     def break_off(self) -> None:
-        """Break off: waiting parts are lost, unless the end is there already."""
+        """End the pipe before the end of the body: waiting parts may be lost. Does nothing after the end."""
         while not self._is_ended:
             try:
                 self._parts.put_nowait(None)

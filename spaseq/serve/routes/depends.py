@@ -25,7 +25,7 @@ def _check_parameters(request: Request) -> None:
     """Raise ``ApiError`` for an unknown parameter, which would have no effect."""
     route = request.scope["route"]
     if route.path == "/sparql":
-        return  # the SPARQL protocol, with clients that send parameters for other servers
+        return  # clients of the SPARQL protocol send parameters that are for other servers
     known = _parameters(route.dependant)
     for name in request.query_params:
         if name not in known:

@@ -35,7 +35,8 @@ _Default = Annotated[str | None, Query(description="The default graph, which the
 @router.get("/graphs", summary="A background graph, or the names of all", response_class=Response)
 @router.head("/graphs", include_in_schema=False)
 async def get(request: Request, service: Given, graph: _Graph = None, default: _Default = None) -> Response:
-    """Turtle, N-Triples, RDF/XML or JSON-LD, as `Accept` says."""
+    """Return a graph as Turtle, N-Triples, RDF/XML or JSON-LD, as `Accept` says; without a name, the list of
+    graphs."""
     graphs = service.kb.graphs
     if graph is None and default is None:
         return JSONResponse({"graphs": [{"iri": n.value, "triples": len(t)} for n, t in graphs.items()]})
@@ -50,13 +51,13 @@ async def get(request: Request, service: Given, graph: _Graph = None, default: _
 
 @router.put("/graphs", status_code=204, summary="Replace a background graph", openapi_extra=_BODY)
 async def put(request: Request, service: Given, graph: _Graph = None, default: _Default = None) -> Response:
-    """Events that come from now on are matched with the new version."""
+    """Replace the graph by the body. Events that come from now on are matched with the new version."""
     return await _write(request, service, _name(graph, default), keep=False)
 
 
 @router.post("/graphs", status_code=204, summary="Add to a background graph", openapi_extra=_BODY)
 async def post(request: Request, service: Given, graph: _Graph = None, default: _Default = None) -> Response:
-    """The triples of the body are added to the graph."""
+    """Add the triples of the body to the graph."""
     return await _write(request, service, _name(graph, default), keep=True)
 
 

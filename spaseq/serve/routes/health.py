@@ -25,7 +25,7 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 @router.get("/healthz", summary="Whether the server lives")
 async def healthz(service: Given) -> dict[str, str]:
-    """Also whether the engine's thread answers."""
+    """Return status 200 if the server and the engine's thread answer, 503 if only the server does."""
     try:
         async with asyncio.timeout(_PATIENCE):
             await service.engine.call(lambda _: None)
@@ -36,7 +36,7 @@ async def healthz(service: Given) -> dict[str, str]:
 
 @router.get("/metrics", summary="Counts for Prometheus", response_class=PlainTextResponse)
 async def metrics(service: Given) -> PlainTextResponse:
-    """In Prometheus' text format."""
+    """Return the metrics in Prometheus' text format."""
     streams = await service.streams()
     began = time.perf_counter()
     found = list(service.queries.values())

@@ -50,9 +50,10 @@ async def matches(
     events: Annotated[bool, Query(description="With the events behind each match.")] = False,
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
 ) -> Response:
-    """Matches are numbered from 1. `since`, or the header `Last-Event-ID`, resumes after one; without it, the
-    stream begins with the first that is kept. Matches that are no longer kept are reported as `lost`. A
-    reader that is too slow and misses matches gets `dropped`, and can resume.
+    """Send the matches of a query as a stream. They are numbered from 1. `since`, or the header
+    `Last-Event-ID`, resumes after a match; without it, the stream begins with the first match that is kept.
+    Matches that are no longer kept are reported as `lost`. A reader that is too slow and misses matches gets
+    `dropped`, and can resume.
     """
     found = service.find(key)
     history = found.history

@@ -42,7 +42,8 @@ class PathQuestion(BaseModel):
 
 @router.post("/paths", summary="Find paths in a background graph")
 async def paths(service: Given, question: PathQuestion) -> dict[str, Any]:
-    """Terms of the answer are as N-Triples has them. A search ends with its request."""
+    """Answer a path query over a background graph. Terms are written as in N-Triples. The search ends with
+    its request."""
     if question.graph is not None and not any(n.value == question.graph for n in service.kb.graphs):
         raise ApiError(404, "not-found", f"there is no background graph <{question.graph[:200]}>")
     stop = Stop()

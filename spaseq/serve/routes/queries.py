@@ -50,7 +50,7 @@ async def register(
     name: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
     dry: Annotated[bool, Query(description="Only check it.")] = False,
 ) -> JSONResponse:
-    """The body is the text of the query, which sees the events from now on."""
+    """Register the query in the body. It sees the events that come from now on."""
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
     query = await asyncio.to_thread(_prepared, text)
     if dry:
@@ -71,29 +71,29 @@ def _prepared(text: str) -> Prepared:
 
 @router.get("/queries", summary="All queries")
 async def queries(service: Given) -> dict[str, Any]:
-    """Return each query with its number of matches, and whether it is over. `run` changes at every start of
-    the server.
+    """Return each query with its number of matches, and whether it has ended. `run` is a new value after each
+    start of the server.
     """
     return {"queries": await _states(service, list(service.queries.values())), "run": service.run}
 
 
 @router.get("/queries/{key}", summary="A query")
 async def query(service: Given, key: str) -> dict[str, Any]:
-    """By its id or its name."""
+    """Return the query with this id or name."""
     (state,) = await _states(service, [service.find(key)])
     return state
 
 
 @router.delete("/queries/{key}", status_code=204, summary="End a query")
 async def delete(service: Given, key: str) -> Response:
-    """The query and its matches are removed, and its readers are notified."""
+    """Remove the query and its matches, and notify its readers."""
     await service.remove(service.find(key))
     return Response(status_code=204)
 
 
 @router.get("/queries/{key}/stats", summary="What a query has seen and found")
 async def stats(service: Given, key: str) -> dict[str, Any]:
-    """The counts of `Stats`, and how many of its matches are kept here."""
+    """Return the counts of `Stats`, and how many matches of the query the server keeps."""
     found = service.find(key)
     counts = asdict(await found.handle.stats())
     counts["kept"] = {"from": found.history.first, "to": found.history.count}
@@ -119,8 +119,8 @@ async def explain(
     key: str,
     format: Annotated[Literal["text", "svg", "json"], Query()] = "text",  # noqa: A002  # its name in the URL
 ) -> Response:
-    """As text, as a drawing, or as its automaton; the latter two with counts on states and edges over the
-    newest events, as many as the server keeps and has time for.
+    """Return the plan as text, or the automaton as a drawing or as JSON. The automaton has counts of states
+    and edges over the newest events: as many as the server keeps and has time for.
     """
     found = service.find(key)
     explanation = await asyncio.to_thread(plan, found.handle.query)

@@ -50,9 +50,10 @@ async def get(
     named: _Named = None,
     window: _Window = None,
 ) -> Response:
-    """Without a dataset, the default graph is the union of the background graphs. With `window`, the events
-    in that query's window are named graphs, and the default graph says the time and the stream of each, too.
-    `SERVICE <urn:x-spaseq:ID> {}` has the rows of a query's matches, and `?match`, which they describe."""
+    """Answer a SPARQL query. If it names no dataset, the default graph is the union of the background graphs.
+    With `window`, the events in that query's window are named graphs, and the default graph also has the time
+    and the stream of each. `SERVICE <urn:x-spaseq:ID> {}` returns the rows of a query's matches, with the
+    match of each row as `?match`."""
     return await _answer(request, service, query, default, named, window)
 
 
@@ -69,7 +70,7 @@ async def post(
     named: _Named = None,
     window: _Window = None,
 ) -> Response:
-    """The body is the query, or a form with it."""
+    """Answer a SPARQL query. The body is the query, or a form that contains it."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
     if kind == "application/sparql-query":

@@ -31,8 +31,8 @@ _TIME = "An xsd:dateTime, a number (a tick), or `arrival`: now"
 
 @router.get("/streams", summary="All streams")
 async def streams(service: Given) -> dict[str, list[dict[str, Any]]]:
-    """Streams that have events or that a query reads, with events per second over the last seconds, and the
-    lag in seconds of the newest event behind the clock.
+    """Return the streams that have events or that a query reads. Each has its events per second over the last
+    seconds, and the lag of its newest event behind the clock, in seconds.
     """
     return {"streams": await service.streams()}
 
@@ -44,9 +44,10 @@ async def watermark(
     iri: str,
     time: Annotated[str | None, Query(description="No event of the stream before that will come.")] = None,
 ) -> dict[str, Any]:
-    """Windows that have ended by then end. What comes later with an earlier time is late."""
+    """Advance the time of a stream. Windows that have ended by this `time` are completed. Events that arrive
+    afterwards with an earlier time are late."""
     if not bytes(request.scope.get("raw_path", b"/watermark")).endswith(b"/watermark"):
-        kind = request.headers.get("content-type")  # a stream's own name may end so
+        kind = request.headers.get("content-type")  # the IRI of a stream may end with /watermark
         return await send(request, service, f"{iri}/watermark", time=time, content_type=kind)
     if time is None:
         raise ApiError(400, "parameter", "time: there is none", hint=_TIME)
@@ -67,8 +68,8 @@ async def send(
     by: Annotated[str | None, Query(description="Where an event ends: subject, message or an IRI.")] = None,
     content_type: Annotated[str | None, Header()] = None,
 ) -> dict[str, Any]:
-    """The IRI is percent-encoded. Turtle and N-Triples are one event; in TriG and N-Quads each named graph is
-    one. Times are in the data (`prov:generatedAtTime`), unless given."""
+    """Send events to a stream; its IRI is percent-encoded. Turtle and N-Triples are one event; in TriG and
+    N-Quads each named graph is an event. Times are in the data (`prov:generatedAtTime`), unless given."""
     given = time if time is not None else event_time
     options = SourceOptions(format=format_of(content_type), triples=triples, is_live=True)
     if predicate is not None:

@@ -24,9 +24,9 @@ from spaseq.serve.routes.depends import Given, text_of
 from spaseq.serve.routes.queries import TEXT_BODY
 from spaseq.sources import BadEvent
 
-#: The most matches of a trial,
+#: The most matches of a trial.
 MATCHES: Final = 5
-#: its CPU seconds, and the CPU seconds to find out why there is no match.
+#: The CPU seconds of a trial, and the CPU seconds to find out why there is no match.
 SECONDS: Final = 5.0
 WHY_SECONDS: Final = 1.0
 
@@ -65,9 +65,9 @@ router = APIRouter(tags=["queries"])
 
 @router.post("/queries/try", summary="Try a query over the last events", openapi_extra=TEXT_BODY)
 async def try_out(request: Request, service: Given) -> dict[str, Any]:
-    """The body is the text of the query, which is not registered. `matches` are the first that it has in the
-    last events that the server keeps of each stream, `more` says whether there are further ones, `why` the
-    likeliest reason if there is none, `stopped` why not all events were looked at."""
+    """Run the query in the body over the last events that the server keeps of each stream, without
+    registering it. `matches` are its first matches. `more`: whether there are others. `why`: the likeliest
+    reason if there are none. `stopped`: why not all events were used."""
     text = await text_of(request, service.settings.limits.text_bytes, "a query")
     query = await asyncio.to_thread(prepare, text)
     limits = service.settings.limits

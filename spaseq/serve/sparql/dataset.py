@@ -65,7 +65,7 @@ class Matches:
 
     @property
     def graphs(self) -> list[ox.NamedNode]:
-        """Return that graph, and the one with its rows."""
+        """Return the graph that describes the matches, and the graph with their rows."""
         return [ox.NamedNode(self.graph), ox.NamedNode(_rows_of(self.graph))]
 
     @property
@@ -78,8 +78,9 @@ class Matches:
 class _Sent:
     """The contents of a dataset in the other process.
 
-    ``version``: of the background graphs; ``background``: how many triples of each. ``services``: the id of
-    the query for each graph of matches, the last one used at the end. ``parts``: the keys of each part.
+    ``version``: the version of the background graphs. ``background``: how many triples of each were sent.
+    ``services``: graph of matches → id of its query, the graph used last at the end. ``parts``: the keys of
+    each part.
     """
 
     version: int
@@ -141,7 +142,7 @@ def _shown(key: str | None, sent: _Sent, matches: Matches) -> Iterator[Message]:
         yield _forgotten(key, sent, next(iter(sent.services)))
     yield GraphChange(
         key, [name.value for name in matches.graphs]
-    )  # even an empty graph has a solution of {}
+    )  # even if it stays empty: {} has a solution in an existing graph
     kept = {one.number: one for one in matches.kept}
     yield from _changes(key, sent, _rows_of(graph), kept, partial(_rows, matches))
     if matches.described:
@@ -179,7 +180,7 @@ def _serialized(statements: Iterable[Any], form: ox.RdfFormat) -> bytes:
 
 
 def _rows_of(graph: str) -> str:
-    """Return the graph with the rows of matches, given the graph that describes these."""
+    """Return the graph with the rows of matches, given the graph that describes the matches."""
     return f"{graph}#rows"
 
 
@@ -225,7 +226,7 @@ def _rows(matches: Matches, one: NumberedMatch) -> list[ox.Quad]:
 
 
 def _description(matches: Matches, one: NumberedMatch | None) -> list[ox.Quad]:
-    """Return the description of a match; without one, of the query."""
+    """Return the description of a match; if ``one`` is None, that of the query."""
     # Imported here: rdflib's SPARQL takes a while to import.
     from spaseq.rdf.description import about_choices, about_match, about_query
 

@@ -53,7 +53,7 @@ class PlainQuery:
 
 def read(text: str, find: Callable[[str, bool], Matches | None]) -> PlainQuery:
     """Return a query that Oxigraph may answer. ``find`` returns the registered query of a name, None to leave
-    the SERVICE out; its second argument is whether that is SILENT.
+    the SERVICE out; its second argument is whether the SERVICE is SILENT.
 
     Raises ``ApiError`` if another server could be queried, besides what ``find`` raises. Some harmless
     queries are refused, too: those with a prefix that contains ``service``.
@@ -148,7 +148,7 @@ def _answerable(
     find: Callable[[str, bool], Matches | None],
     services: list[Matches],
 ) -> Iterator[str]:
-    """Return the text in parts, each SERVICE of ours replaced; these are added to ``services``."""
+    """Yield the text in parts, each SERVICE of ours replaced. Add the queries of these to ``services``."""
     done = blocks = 0
     closing: list[int] = []  # ends of blocks that were put into braces
     for i, token in enumerate(tokens):
@@ -196,8 +196,8 @@ def _note(services: list[Matches], service: Matches, described: bool) -> None:
 def _asks_more(inside: Sequence[_Token]) -> bool:
     """Return whether a block may query the description of matches; False if it has no triple pattern.
 
-    A triple pattern has a predicate, which is a name or a variable, followed by its object. Without a
-    pattern, an operator or a comma stands between such tokens, except in lists of variables.
+    A triple pattern has a predicate, which is a name or a variable, followed by its object. A block without a
+    triple pattern has no names, and an operator or a comma after each variable, except in lists of variables.
     """
     if any(token.iri is not None or ":" in token.word or token.word in _SURE for token in inside):
         return True

@@ -67,7 +67,10 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Remove some keys of a part; add other keys, with ``counts`` quads each of N-Quads."""
+    """Remove the keys ``gone`` from a part, and add ``keys``.
+
+    ``quads`` are the N-Quads of all added keys in order, ``counts[i]`` of them for key i.
+    """
 
     dataset: str | None
     part: str
@@ -79,7 +82,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """Create graphs, which may be empty, or remove them if not ``there``."""
+    """Create graphs, which may be empty, if ``there`` is true; remove them if it is false."""
 
     dataset: str | None
     names: Sequence[str]
@@ -95,9 +98,10 @@ class DatasetQuery:
     """A query of a dataset. The reply is an ``Answer`` or a ``Refusal``.
 
     ``plain`` is the text to parse for the place of an error. ``default`` and ``named``: the graphs of the
-    query, None for all. ``services``: the graphs of matches in the query; ``are_all``: the dataset has no
-    others. ``rows`` and ``triples``: the media type of a result, None if the client accepts none. A result
-    may have ``most_rows`` triples, or ``most_bytes``; the query may use ``memory`` bytes.
+    query, None for all. ``services``: the graphs of matches that the query uses; ``are_all``: the dataset has
+    no other graphs of matches. ``rows`` and ``triples``: the media type of a result, None if the client
+    accepts none. A result may have ``most_rows`` rows or triples, and ``most_bytes``. The query may use
+    ``memory`` bytes.
     """
 
     dataset: str | None

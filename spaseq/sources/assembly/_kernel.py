@@ -173,9 +173,9 @@ def _distinct(s: Ids, p: Ids, o: Ids, start: int, end: int, index: Ids) -> int:
 
 @part
 def _inside(s: Ids, p: Ids, o: Ids, start: int, end: int, predicate: int, graph: int) -> int:
-    """Return the one time in the rows, about their graph or else about anything.
+    """Return the time in the rows: that of their graph's name, or, if it has none, of any subject.
 
-    0 if there is not exactly one.
+    0 if there is none, or if there are several.
     """
     about = anything = 0
     clash = other_clash = False

@@ -33,7 +33,7 @@ HELD: Final = 1 << 18
 #: The most graphs remembered because their times precede them, or because a part of them was lost.
 REMEMBERED: Final = 1 << 16
 
-#: The most graphs that may be in ``before`` without being delivered.
+#: The most graphs that ``started`` returns.
 _FEW: Final = 64
 
 
@@ -117,7 +117,7 @@ class GraphAssembler:
             self._sink.bad("event 1", "there is no named graph in all of the input: each one is an event")
 
     def started(self) -> list[Name] | None:
-        """Return the graphs about which something is known and that are not delivered.
+        """Return the graphs that are not delivered, but have quads, a time or a lost part already.
 
         Return None if this assembler must go on reading: a graph waits for its time while others pass, a part
         was lost, or there are too many graphs.
@@ -194,7 +194,7 @@ class GraphAssembler:
         self._sink.add(event.rows, graph, event.times, f"event {event.number}", event.problem)
 
     def _make_room(self) -> None:
-        """Free memory: drop the oldest waiting graph, or else the current one, which is too large."""
+        """Drop the oldest waiting graph, or, if none waits, the current graph, which is too large."""
         for name, event in self._open.items():
             if event is not self._current:
                 event.problem = event.problem or f"no time within the {HELD} triples that may wait for one"

@@ -211,7 +211,10 @@ class EventSink:
         return self._clock
 
     def times_inside(self, rows: Iterable[Row], graph: Name | None) -> list[Term]:
-        """Return the distinct times in an event's own triples: about its name, or else about anything."""
+        """Return the distinct times in an event's own triples.
+
+        Times of the graph's name are preferred; if it has none, the times of all subjects are returned.
+        """
         if self.path is not None:
             return self.path.ends(rows)
         found = [(s, o) for s, p, o in rows if p == self.predicate and not isinstance(o, Triple)]
@@ -241,7 +244,7 @@ class EventSink:
 
 
 def _stray(batch: EventBatch, predicate: int) -> tuple[int, int, int] | None:
-    """Return the first event with a subject that no chain of triples connects with that of its time.
+    """Return the first event with a subject that no chain of triples connects with its time's subject.
 
     The result is its index in the batch and the ids of both subjects; None if there is no such event.
     """
@@ -283,7 +286,7 @@ def letter_of(batch: EventBatch, index: int, reason: str) -> BadEvent:
 
 
 def instead(rows: Iterable[Row], graph: Name | None = None) -> str:
-    """Return what to do about a missing time: use a predicate or a path that gives one, if there is one."""
+    """Return advice about a missing time, for a message: the ``time=`` option that would find one, if any."""
     rows = [*rows]
     holders: dict[NamedNode, set[object]] = {}
     for s, p, o in rows:
@@ -304,7 +307,7 @@ def instead(rows: Iterable[Row], graph: Name | None = None) -> str:
 
 
 def _unusable(terms: Iterable[Term]) -> str:
-    """Return why the values of a predicate in an event are not its time; empty if they are."""
+    """Return why the values of a predicate in an event cannot be its time; empty if they can."""
     found = set()
     for term in terms:
         try:

@@ -67,7 +67,7 @@ class SubjectGroups:
                 del self._rows[1000:], self._loose[1000:]
 
     def spoil(self, subject: Name | None, reason: str, *, certain: bool) -> None:
-        """Note a lost triple: of this subject, or else of the current or the next one."""
+        """Note a lost triple of ``subject``. If that is not ``certain``, it may be of the current subject."""
         if self._subject is not None and (subject in (None, self._subject) or not certain):
             self._problem = self._problem or reason
         if subject != self._subject:
@@ -141,7 +141,7 @@ class Members:
             )
 
     def spoil(self, subject: Name | None, reason: str, *, certain: bool) -> None:
-        """Note a lost triple: of this subject, or else of any."""
+        """Note a lost triple of ``subject``. If that is not ``certain``, it may be of any subject."""
         if isinstance(subject, NamedNode) and certain:
             self._problems.setdefault(subject, reason)
         else:

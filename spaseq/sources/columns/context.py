@@ -184,7 +184,10 @@ class Templates:
         return columns
 
     def _composed(self, columns: Sequence[Column], probe: str) -> set[tuple[str, str, str]] | None:
-        """Return the triples of a row with the value ``probe`` in each column; None if a column cannot."""
+        """Return the triples of a row with the value ``probe`` in each column.
+
+        None if the processor must see the whole row for some column.
+        """
         terms = [self.judge(column, [probe])[probe] for column in columns]
         if None in terms:
             return None

@@ -122,10 +122,10 @@ class Iri:
         return Coded(texts.dictionary, texts.indices, False)
 
     def certain(self, batch: pa.RecordBatch, most: int | None) -> pa.RecordBatch | None:
-        """Return its columns as texts if a quick look shows that each row has a valid IRI of at most ``most``
-        bytes, else None.
+        """Return its columns as texts, if a quick check shows that each row has a valid IRI of at most
+        ``most`` bytes.
 
-        None, too, if values repeat: then terms are made of the few different ones at once.
+        None if this is not certain. Also None if values repeat: the few distinct terms are then made at once.
         """
         columns = {name: batch.column(name) for name in self.columns}
         if any(column.null_count or _repeats(column) for column in columns.values()):
@@ -141,7 +141,7 @@ class Iri:
         return pa.record_batch(texts)
 
     def _is_plain(self, batch: pa.RecordBatch) -> bool:
-        """Return whether every result is certainly valid: simple names in a place for names."""
+        """Return whether every IRI is certainly valid: values are simple names, where a name may stand."""
         if ":" not in self.parts[0] or not all(
             is_valid(f"<{probe.join(self.parts[::2])}>") for probe in _PROBES
         ):
@@ -257,7 +257,7 @@ def check_types(template: Template, schema: pa.Schema) -> None:
 def literals(values: pa.Array) -> pa.Array:
     """Return each value as a literal in N-Triples.
 
-    Null for null. Raises SourceError for a type without one.
+    Null stays null. Raises SourceError for a type that has no form as a literal.
     """
     if pa.types.is_dictionary(values.type):
         return literals(values.dictionary).take(values.indices)
@@ -317,7 +317,7 @@ def _typed(texts: pa.Array, datatype: str) -> pa.Array:
 
 
 def _usually(values: pa.Array, is_usual: pa.Array, usual: pa.Array) -> pa.Array:
-    """Return ``usual`` where it applies, and convert other values one by one."""
+    """Return ``usual`` where ``is_usual`` is true, and convert other values one by one."""
     if pc.all(is_usual).as_py() in (True, None):
         return usual
     others = pc.invert(is_usual)

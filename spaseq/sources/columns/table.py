@@ -38,7 +38,7 @@ Mask = npt.NDArray[np.bool_]
 class Table:
     """A table as a source of events, see ``table``.
 
-    ``read``: the reader it came from, once that is consumed.
+    ``read``: contains ``data`` once that was opened, if it is an Arrow reader: it gives its rows once only.
     """
 
     data: Any
@@ -156,10 +156,11 @@ def _shown(cell: pa.Scalar) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lifted:
-    """The rows of a batch as ids: a name of a graph for each, and a column of s, p and o for each triple.
+    """The rows of a batch as ids: ``graph`` has each row's graph name.
 
-    ``there``: which triples a row has. ``reasons``: which rows are bad events, and why. ``subjects`` returns
-    the ids of rows' subjects, where s is None: see ``LateBatch``.
+    ``terms`` are s, p and o, each with a column for each triple of the template. ``there``: which triples a
+    row has. ``reasons``: which rows are bad events, and why. If s is None, ``subjects`` returns the ids of
+    rows' subjects, see ``LateBatch``.
     """
 
     graph: Ids
@@ -222,8 +223,10 @@ class TableLifter:
         return Lifted(graph, there, (None, p, o), reasons, late)
 
     def _late(self, batch: pa.RecordBatch) -> Callable[[Ids], Ids] | None:
-        """Return what makes terms of the rows' subjects later; None unless each row certainly has a subject,
-        the same in all of its triples, and no other term needs it.
+        """Return a function that makes the terms of the subjects of some rows later.
+
+        None unless each row certainly has a valid subject, the same in all its triples, and no other place of
+        the template uses it.
         """
         from spaseq.sources.columns.holes import Iri
 

@@ -48,8 +48,9 @@ class Pieces:
         self._base: str | None = None
 
     def parse(self, text: bytes, *, keep: bool = True) -> list[Quad]:
-        """Return the quads of a piece. Raises PieceError, and then keeps the piece's prefixes only with
-        ``keep``.
+        """Return the quads of a piece. Raises PieceError if it does not parse.
+
+        ``keep``: keep the prefixes of a piece for later pieces even if it does not parse.
         """
         try:
             check_triple_terms(text, self._limits)
@@ -78,7 +79,10 @@ class Pieces:
         return subject if isinstance(subject, NamedNode | BlankNode) else None
 
     def _prologue(self, text: bytes) -> bytes:
-        """Return the declarations before a piece: only those it uses, if all are longer than the piece."""
+        """Return the declarations to put before a piece.
+
+        If all declarations together are long, these are only the declarations that the piece uses.
+        """
         if not self._prefixes:
             return b""
         if self._size <= max(len(text), _FEW):

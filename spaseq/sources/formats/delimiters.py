@@ -29,7 +29,7 @@ _WHOLE: Final = (
 """
 )  # fmt: skip
 
-#: How these tokens begin, for tokens that are open.
+#: The beginnings of these tokens, for a token that is still open at the end of the text.
 _BEGUN: Final = rb"""
     (?P<long2>\"{3}) | (?P<long1>'{3}) | (?P<short2>"(?!"?\Z)) | (?P<short1>'(?!'?\Z)) | (?P<iri><)
   | (?P<comment>\#)

@@ -45,8 +45,8 @@ def read_lines_slowly(
     """Parse a block at a time; pause after each one.
 
     A whole block is parsed at once, and line by line only if that fails. The event of a bad line is the graph
-    at the end of the line. If the line has lost its shape, no event that it may belong to is delivered: the
-    graph being read, the one it seems to end with, the next one.
+    at the end of the line. If the line does not have the shape of a quad, no event that it may belong to is
+    delivered: neither the graph being read, nor the graph that it seems to end with, nor the next graph.
     """
     yield from _read(form, blocks, sink, assembler, fast=False)
 

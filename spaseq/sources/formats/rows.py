@@ -57,9 +57,10 @@ class _Records(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _BlockRows:
-    """The rows of a block: the first line of each, its text; by keys; and each as a JSON object.
+    """The rows of a block. ``lines`` and ``raws`` have the first line and the text of each row.
 
-    ``around``: the documents that contain the rows as elements (``items=``).
+    ``groups`` has the rows by their keys. ``json`` returns a row as a JSON object. ``around``: the documents
+    that contain the rows as elements (``items=``).
     """
 
     lines: Sequence[int | str]
@@ -133,7 +134,7 @@ class RowLifter:
                 self._sink.add(found, None, times, f"line {line}", problem, at)
 
     def _at(self, times: RowTimes, row: str, around: str) -> tuple[tuple[Clock, int] | None, str]:
-        """Return the time of a row by its column, or why it has none."""
+        """Return the time of a row by its column, None if it has none; and the reason why not."""
         cells = dict(zip(*_object(row), strict=True))
         if around and times.name not in cells:
             cells = dict(zip(*_object(around), strict=True)) | cells

@@ -94,8 +94,8 @@ class _Statements:
             line += statement.count(b"\n")
 
     def _spoil(self, statement: bytes, reason: str) -> None:
-        """Mark the event of a broken statement: the rest of a broken graph is no event, a broken triple
-        invalidates its group.
+        """Mark the event of a broken statement. The rest of a broken graph does not become an event, and a
+        broken triple invalidates its group of triples.
         """
         if isinstance(self._assembler, TripleGroups):
             self._assembler.spoil(None, reason, certain=True)

@@ -268,7 +268,7 @@ def _label(slots: Slots, terms: Ids, arena: Bytes, counts: Ids, text: Bytes, sta
 
 @inlined
 def _is_again(text: Bytes, i: int, size: int, seen: Ids, row: int) -> bool:
-    """Return whether the IRI of a row of `seen` is here, too."""
+    """Return whether the text at ``i`` is the IRI of a row of `seen`."""
     length = seen[row, LENGTH_SEEN]
     if length < 8 or i + length > size:
         return False
@@ -288,7 +288,7 @@ def _ends(text: Bytes, i: int, size: int) -> int:
 
 @inlined
 def _likely(text: Bytes, i: int, size: int, seen: Ids, position: int, predicate: int) -> tuple[int, bool]:
-    """Return the row of `seen` of a position's next IRI, and whether the IRI of that row is at ``i``."""
+    """Return the row of `seen` with the likeliest IRI for a position, and whether this IRI is at ``i``."""
     row = position if position != 1 else seen[predicate, NEXT_SEEN]
     again = position != 2 and _is_again(text, i, size, seen, row)
     if not again and (position == 0 or position == 3):

@@ -1,9 +1,9 @@
 """Lines of N-Quads and N-Triples → ids → events, by compiled kernels.
 
-The kernels take plain lines; pyoxigraph parses the others one by one. If one of them is bad, or the quads are
-not in a regular order, the slow path takes the whole block, so that every verdict is its own. The two paths
-share only the dictionary and the assembler: the slow path reads the lines of an event that a block cuts, and
-everything up to the first whole one.
+The kernels take plain lines; pyoxigraph parses the others one by one. If a line is bad, or the quads are not
+in a regular order, the slow path reads the whole block: it alone decides what is bad. The two paths share
+only the dictionary and the assembler. The slow path also reads the lines before the first whole event of a
+block, and those after its last whole event.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _AT_ONCE: Final = 1 << 10
 
 
 class Quads:
-    """Lines as ids: ``count`` columns of ``rows``, without those with a negative subject.
+    """Lines as ids: the first ``count`` columns of ``rows``. A column with a negative subject is no quad.
 
     The rows are subjects, predicates, objects, graphs, where the lines begin, and their numbers, from 0.
     """
@@ -93,7 +93,7 @@ class Quads:
         ends = np.append(starts[1:], len(text))
         lines = [text[starts[k] : ends[k]] for k in odd]
         together = b"".join(lines)
-        if b"\r" in together.replace(b"\r\n", b"\n"):  # it ends a line, too
+        if b"\r" in together.replace(b"\r\n", b"\n"):  # a carriage return alone ends a line, too
             return False
         try:
             quads: list[Quad | None] = list(self._pieces.parse(together))
@@ -114,7 +114,7 @@ class Quads:
 
 
 class FastLines:
-    """Reads blocks of lines as ``read_lines`` does, if they are usual."""
+    """Reads blocks of lines by the fast path if they are regular, and otherwise by the slow path."""
 
     def __init__(
         self,
