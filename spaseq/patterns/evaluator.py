@@ -29,8 +29,8 @@ from spaseq.patterns.sharing import (
     renamed_rows,
 )
 from spaseq.patterns.spectra.joins import NO_CONTEXT, Route, Spectra, Views, covers, exists_on
-from spaseq.patterns.spectra.rowwise import Facts, NotByRows, Rowwise
-from spaseq.patterns.spectra.single import MOST_TRIPLES, SingleJoin, joined
+from spaseq.patterns.spectra.rowwise import NotByRows, Rowwise
+from spaseq.patterns.spectra.single import SingleJoin, joined
 from spaseq.patterns.spectra.solutions import UNIT, Solutions, from_rows, union
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import DATETIME_TYPE, XSD
@@ -133,33 +133,11 @@ class GpmEvaluator:
         """Return the solutions of an event that came alone, in the order of ``names``; None for a
         large one.
         """
-        if len(event.terms) <= 3 * MOST_TRIPLES and (self.join or self._rowwise):
-            known = self._sharing.known(event)
-            values = known.get(self.number)
-            if values is None:
-                values = known[self.number] = self._of_few(event)
-            return values
         shared = self._sharing.of(event)
         found = shared.values.get(self.number)
-        if found is None and shared.few:
-            found = shared.values[self.number] = self._in_order(self.by_event(event).get(0, ()))
+        if found is None and shared.few and self._rowwise is not None:
+            found = shared.values[self.number] = self._in_order(self._of_event(shared, self._rowwise, 0))
         return found
-
-    def _of_few(self, event: Single) -> Values:
-        """Return the solutions of an event of few triples."""
-        if self.streams is not None and event.at.stream not in self.streams:
-            return ()
-        if self.join is not None:
-            return self.join(event.terms)
-        assert self._rowwise is not None
-        return self._in_order(self._rows(self._rowwise, Facts(event.triples(0)), self._ambient(event, 0)))
-
-    def _rows(self, rowwise: Rowwise, facts: Facts, ambient: Row) -> Rows:
-        """Return the solutions of an event; of the general route in the order of that, which no walk has."""
-        rows = rowwise.rows(facts, ambient)
-        if len(rows) > 1 and self.route == "general":
-            rows.sort(key=lambda row: [row.get(name, UNBOUND) for name in self._names])
-        return rows
 
     def _in_order(self, rows: Sequence[Row]) -> Values:
         """Return solutions in the order of ``names``."""
@@ -202,14 +180,22 @@ class GpmEvaluator:
 
     def _by_rows(self, shared: Shared, rowwise: Rowwise) -> ByEvent:
         found: dict[int, tuple[Row, ...]] = {}
-        for event, (stream, facts) in enumerate(shared.events()):
-            if self.streams is None or stream in self.streams:
-                if event:
-                    self._dictionary.spending.restart()
-                rows = self._rows(rowwise, facts, self._ambient(shared.batch, event))
-                if rows:
-                    found[event] = tuple(rows)
+        for event in range(len(shared.batch)):
+            if event:
+                self._dictionary.spending.restart()
+            if rows := self._of_event(shared, rowwise, event):
+                found[event] = tuple(rows)
         return found
+
+    def _of_event(self, shared: Shared, rowwise: Rowwise, event: int) -> Rows:
+        """Return the solutions of an event; of the general route in the order of that, which no walk has."""
+        stream, facts = shared.events[event]
+        if self.streams is not None and stream not in self.streams:
+            return []
+        rows = rowwise.rows(facts, self._ambient(shared.batch, event))
+        if len(rows) > 1 and self.route == "general":
+            rows.sort(key=lambda row: [row.get(name, UNBOUND) for name in self._names])
+        return rows
 
     def _ambient(self, batch: EventBatch, event: int) -> Row:
         """Return the values of the variables of AT and AS."""

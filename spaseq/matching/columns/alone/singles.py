@@ -18,7 +18,6 @@ from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.chunk import SolvedBatch
 from spaseq.patterns.sharing import Values
-from spaseq.patterns.spectra.single import MOST_TRIPLES
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
@@ -26,10 +25,12 @@ Ints = npt.NDArray[np.int64]
 
 #: Events are made a batch when there are this many.
 _MOST: Final = 256
-#: Room for solutions of each pattern at first.
-_ROWS: Final = 1_024
+#: Room for solutions of each pattern: an event with more is large.
+ROWS: Final = 1_024
 #: The size of the log in integers: more than the largest event has.
 _LOG: Final = 1 << 13
+#: Compiled code joins events of up to this many triples: for each of a pattern's it reads all of them.
+MOST_TRIPLES: Final = 64
 #: Writers of events, by their number of triples; larger events are rare.
 _WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(MOST_TRIPLES + 1)]
 
@@ -92,7 +93,7 @@ class Singles:
     Several GPMs may be equal but for the names of variables: ``asked`` has the number of each GPM's distinct
     pattern, ``widths`` the number of values in a solution of each pattern. ``firsts``: by event, where its
     solutions of each pattern begin. ``kept``: by pattern, the solutions, ``(rows, width)``: views of
-    ``values`` at ``begin``, with room for ``rooms`` rows. ``log``: the ``size`` events, in the layout of
+    ``values`` at ``begin``, with room for ``ROWS`` rows. ``log``: the ``size`` events, in the layout of
     ``_kernel_alone``; the next event is written at ``used``.
 
     Everything is numbers: the garbage collector would examine the whole process because of objects that live
@@ -129,19 +130,15 @@ class Singles:
         self._words = self.log.data
         # Where each event begins in the log.
         self._begins: list[int] = []
-        self._place([_ROWS] * len(width))
-        self._counted = 0
-        self._counts = self._none()
-
-    def _place(self, rooms: Sequence[int]) -> None:
-        """Make room in ``values`` for this many solutions of each pattern."""
-        sizes = [room * width for room, width in zip(rooms, self.widths, strict=True)]
-        self.rooms, self.begin = rooms, [sum(sizes[:q]) for q in range(len(sizes))]
+        sizes = [ROWS * width for width in self.widths]
+        self.begin = [sum(sizes[:q]) for q in range(len(sizes))]
         self.values = np.zeros(sum(sizes), dtype=np.int64)
         self.kept = [
-            self.values[begin : begin + size].reshape(room, width)
-            for begin, size, room, width in zip(self.begin, sizes, rooms, self.widths, strict=True)
+            self.values[begin : begin + size].reshape(ROWS, width)
+            for begin, size, width in zip(self.begin, sizes, self.widths, strict=True)
         ]
+        self._counted = 0
+        self._counts = self._none()
 
     def _none(self) -> Counts:
         nothing = np.zeros(len(self.asked), dtype=np.int64)
@@ -151,39 +148,18 @@ class Singles:
         """Return whether there is room for another event with this many terms."""
         return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
 
-    def write(self, event: Single, position: int, rank: int, axis: int, limit: int) -> None:
+    def write(self, event: Single, position: int, rank: int, axis: int) -> None:
         """Write an event, which ``fits``, to the log; ``add`` makes it one of the events.
 
-        ``rank``: the rank of its stream; ``axis``: its place on the window's axis; all ids are below
-        ``limit``.
+        ``rank``: the rank of its stream; ``axis``: its place on the window's axis.
         """
         terms, (time, stream, n) = event.terms, event.at
         triples = len(terms) // 3
-        header = position, time, n, axis, self.size, limit, triples, rank, stream, event.named
+        header = position, time, n, axis, self.size, 0, triples, rank, stream, event.named
         if triples <= MOST_TRIPLES:
             _WORDS[triples].pack_into(self._words, 8 * self.used, *header, *terms)
         else:
             self.log[self.used : self.used + k.EVENT_HEADER + len(terms)] = (*header, *terms)
-
-    def solved(self, solutions: Sequence[Values]) -> bool:
-        """Keep the GPMs' solutions in the next event; return False if there is no room."""
-        begin = self._firsts[self.size].tolist()
-        end = list(begin)
-        for question, values in zip(self.asked, solutions, strict=True):
-            end[question] = begin[question] + len(values)
-            if end[question] > len(self.kept[question]):
-                return False
-            if values and self.widths[question]:
-                self.kept[question][begin[question] : end[question]] = values
-        self._firsts[self.size + 1] = end
-        return True
-
-    def widen(self, solutions: Sequence[Values]) -> None:
-        """Make room for these solutions; there must be no events."""
-        rooms = list(self.rooms)
-        for question, values in zip(self.asked, solutions, strict=True):
-            rooms[question] = max(rooms[question], len(values))
-        self._place(rooms)
 
     def add(self, position: int, terms: int, axis: int, oldest: int) -> None:
         """Add the event that was written, with ``terms`` terms, after its solutions.
@@ -196,11 +172,6 @@ class Singles:
         self.size += 1
         self.used += k.EVENT_HEADER + terms
         self.end, self._last, self._oldest = position + 1, axis, oldest
-
-    def spans(self) -> tuple[list[int], list[int]]:
-        """Return where the solutions of each pattern in the last event begin and end."""
-        begins, ends = self._firsts[self.size - 1 : self.size + 1].tolist()
-        return begins, ends
 
     def span(self, position: int, g: int) -> range:
         """Return the rows of a GPM's solutions in an event."""
