@@ -108,7 +108,7 @@ def test_as_by_dicts(patterns: list[list[TriplePattern]], graphs, known, data: s
     places = [(g, value) for g in range(len(asked)) for value in range(-1, len(of_gpms[g]))]
     columns = data.draw(st.lists(st.sampled_from(places), max_size=6))
     singles, compiled = (
-        Singles(dictionary, Clock.TICKS, of_gpms, asked, [True] * len(asked)),
+        Singles(dictionary, Clock.TICKS, {}, of_gpms, asked, [True] * len(asked)),
         Joins(
             [join.pattern(n) for n, join in enumerate(joins)],
             [1] * len(joins),
@@ -123,7 +123,7 @@ def test_as_by_dicts(patterns: list[list[TriplePattern]], graphs, known, data: s
     for n, graph in enumerate(graphs):
         terms = _terms(dictionary, graph)
         event = Single(dictionary, Clock.TICKS, Stamp(n + 5, 1, n), 0, terms)
-        singles.write(event, n + 3, 0, n + 7)
+        assert singles.write(event, n + 3, n + 7)
         if compiled.take(singles, event) == k.LARGE:
             steps = [len(j.join.steps) + len(j.join.known) for j in joins if j.join is not None]
             assert max(map(len, expected[n])) > compiled.rows or max(steps) > 1
@@ -233,7 +233,7 @@ def test_filters_as_by_dicts(conditions: list[Expression], objects: list[Term]) 
     group = Group((triples, *map(Filter, conditions)))
     names = ["x", "y", "z"]
     join = _Asked(group, names, dictionary, None)
-    singles = Singles(dictionary, Clock.TICKS, [names], [0], [True])
+    singles = Singles(dictionary, Clock.TICKS, {}, [names], [0], [True])
     compiled = Joins([join.pattern(0)], [1], [0], [(0, 1), (0, 2)], dictionary, ROWS)
     if compiled._given:
         noted("given to it")
@@ -241,7 +241,7 @@ def test_filters_as_by_dicts(conditions: list[Expression], objects: list[Term]) 
     terms = _terms(dictionary, [(_NODES[0], _PREDICATES[0], term) for term in objects])
     expected = list(join.rows(terms))
     event = Single(dictionary, Clock.TICKS, Stamp(0, 1, 0), 0, terms)
-    singles.write(event, 0, 0, 0)
+    assert singles.write(event, 0, 0)
     if compiled.take(singles, event) == k.LARGE:
         noted(f"left to dicts, {bool(expected)}")
         return

@@ -56,14 +56,14 @@ def test_as_by_dicts(
     assert join is not None
     asked = PushedPattern(names, 0, lambda _: None, join, None, True)
     compiled = Joins([asked], [1], [0], [], dictionary, ROWS, 1 << 8)
-    singles = Singles(dictionary, Clock.TICKS, [names], [0], [True])
+    singles = Singles(dictionary, Clock.TICKS, {}, [names], [0], [True])
     triples = [tuple(map(dictionary.intern, (t.subject, t.predicate, t.object))) for t in graph]  # type: ignore[arg-type]
     terms = [term for triple in triples for term in triple]
     one = Single(dictionary, Clock.TICKS, Stamp(0, 1, 0), 0, terms)
     for version in versions:
         kb.change(_KB, version)
         rows = rowwise.rows(Facts(triples), {})  # type: ignore[arg-type]
-        singles.write(one, 0, 0, 0)
+        assert singles.write(one, 0, 0)
         assert compiled.take(singles, one) > 0 or len(rows) > compiled.rows
         if len(rows) <= compiled.rows:
             assert list(singles.given()[0]) == [tuple(row[name] for name in names) for row in rows]

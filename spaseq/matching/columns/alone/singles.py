@@ -6,7 +6,7 @@ few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -88,12 +88,12 @@ class Lone:
 
 
 class Singles:
-    """Events at consecutive positions from ``first`` to ``end``, exclusive (None if there are none).
+    """``size`` events at consecutive positions from ``first`` to ``end``, exclusive.
 
     Several GPMs may be equal but for the names of variables: ``asked`` has the number of each GPM's distinct
     pattern, ``widths`` the number of values in a solution of each pattern. ``firsts``: by event, where its
     solutions of each pattern begin. ``kept``: by pattern, the solutions, ``(rows, width)``: views of
-    ``values`` at ``begin``, with room for ``ROWS`` rows. ``log``: the ``size`` events, in the layout of
+    ``values`` at ``begin``, with room for ``ROWS`` rows. ``log``: the events, in the layout of
     ``_kernel_alone``; the next event is written at ``used``.
 
     Everything is numbers: the garbage collector would examine the whole process because of objects that live
@@ -104,6 +104,7 @@ class Singles:
         self,
         dictionary: Dictionary,
         clock: Clock,
+        ranks: Mapping[int, int],
         names: Sequence[Sequence[str]],
         asked: Sequence[int],
         told: Sequence[bool],
@@ -111,14 +112,12 @@ class Singles:
         watch: Callable[[Ints], None] | None = None,
         ordered_by: Sequence[str] = (),
     ) -> None:
-        """``told``: by GPM, whether its solutions count as relevant; ``tells``: see ``PushedPattern.tell``.
-
-        ``watch``: called with the number of solutions by counted event and GPM. ``ordered_by``: the variables
-        that order the solutions of each event in a batch.
+        """``ranks``: of streams by id, 0 for all others; ``told``: by GPM, whether its solutions count as
+        relevant; ``tells``: see ``PushedPattern.tell``; ``watch``: called with the number of solutions by
+        counted event and GPM; ``ordered_by``: the variables that order the solutions of an event in a batch.
         """
-        self.end: int | None = None
-        self.first = self.size = self.used = self._last = self._oldest = 0
-        self._dictionary, self._clock = dictionary, clock
+        self.first = self.end = self.size = self.used = self._last = self._oldest = 0
+        self._dictionary, self._clock, self._ranks = dictionary, clock, ranks
         self._names, self.asked, self._of = names, asked, np.array(asked, dtype=np.int64)
         self._told = np.array(told, dtype=np.bool_)
         self._tells, self._watch, self._ordered_by = tells, watch, ordered_by
@@ -144,22 +143,24 @@ class Singles:
         nothing = np.zeros(len(self.asked), dtype=np.int64)
         return Counts(0, nothing, nothing)
 
-    def fits(self, terms: int) -> bool:
-        """Return whether there is room for another event with this many terms."""
-        return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
+    def write(self, event: Single, position: int, axis: int) -> bool:
+        """Write an event to the log; ``add`` makes it one of the events.
 
-    def write(self, event: Single, position: int, rank: int, axis: int) -> None:
-        """Write an event, which ``fits``, to the log; ``add`` makes it one of the events.
-
-        ``rank``: the rank of its stream; ``axis``: its place on the window's axis.
+        ``axis``: its place on the window's axis. Returns False, and writes nothing, if there is no room, or
+        if the event at ``position`` does not follow the last one.
         """
-        terms, (time, stream, n) = event.terms, event.at
+        terms, (time, stream, n), used = event.terms, event.at, self.used
+        end = used + k.EVENT_HEADER + len(terms)
+        if self.size >= _MOST or end > _LOG or (self.size and position != self.end):
+            return False
         triples = len(terms) // 3
+        rank = self._ranks.get(stream, 0)
         header = position, time, n, axis, self.size, 0, triples, rank, stream, event.named
         if triples <= MOST_TRIPLES:
-            _WORDS[triples].pack_into(self._words, 8 * self.used, *header, *terms)
+            _WORDS[triples].pack_into(self._words, 8 * used, *header, *terms)
         else:
-            self.log[self.used : self.used + k.EVENT_HEADER + len(terms)] = (*header, *terms)
+            self.log[used:end] = (*header, *terms)
+        return True
 
     def add(self, position: int, terms: int, axis: int, oldest: int) -> None:
         """Add the event that was written, with ``terms`` terms, after its solutions.
@@ -261,7 +262,7 @@ class Singles:
         """Return the events as a batch, and the last ``oldest`` of ``add``; remove them."""
         self._counts = self.counts()
         chunk = self.chunk()
-        self.end, self.size, self.used, self._counted = None, 0, 0, 0
+        self.size = self.used = self._counted = 0
         self._begins = []
         return chunk, self._oldest
 

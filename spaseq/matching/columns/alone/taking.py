@@ -264,10 +264,6 @@ class Taking:
         #: Called with what is counted: see ``Singles``.
         self.watch: Callable[[Ints], None] | None = None
 
-    def rank(self, stream: int) -> int:
-        """That of a stream."""
-        return 0 if len(self._streams) == 1 else self._streams[stream]
-
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
         if len(self._streams) > _MOST_STREAMS:
@@ -284,49 +280,45 @@ class Taking:
 
         None if it is too large for that. The array that is returned holds until the next event.
         """
-        singles, joins, count = self._singles, self._joins, len(event.terms)
+        singles, joins = self._singles, self._joins
         if singles is None or joins is None:
             singles, joins = self._begin(event.clock)
-        if not self._history.make_room(singles, start, count):
+        if not singles.write(event, start, axis) and not self._write_anew(singles, event, start, axis):
             return None
-        singles.write(event, start, self.rank(event.at.stream), axis)
         if joins.take(singles, event) == LARGE:
             solved = self._solved(event)
             return None if solved is None else self.take_solved(event, start, axis, oldest, solved)
-        self._history.add_one(singles, start, count, axis, oldest)
+        singles.add(start, len(event.terms), axis, oldest)
         return joins.batch
 
     def solve(self, event: Single) -> list[Values] | None:
         """Return the GPMs' solutions in an event, which is not taken; None if it is too large."""
-        singles, joins, count = self._singles, self._joins, len(event.terms)
+        singles, joins = self._singles, self._joins
         if singles is None or joins is None:
             singles, joins = self._begin(event.clock)
-        if not singles.fits(count):
-            self._history.end_singles()
-        if not singles.fits(count):
+        if not singles.write(event, singles.end, 0) and not self._write_anew(singles, event, 0, 0):
             return None
-        singles.write(event, 0, self.rank(event.at.stream), 0)
-        if joins.take(singles, event) != LARGE:
-            return singles.given()
-        return self._solved(event)
+        return self._solved(event) if joins.take(singles, event) == LARGE else singles.given()
 
     def take_solved(
         self, event: Single, start: int, axis: int, oldest: int, solved: Sequence[Values]
     ) -> Ints:
         """Do ``take`` for an event with these solutions, of ``solve``."""
-        singles, count = self._singles, len(event.terms)
+        singles = self._singles
         assert singles is not None
-        self._history.make_room(singles, start, count)
         by_question = dict(zip(singles.asked, solved, strict=True))
         of = [by_question[question] for question in range(len(by_question))]
         joins = self._given(max(map(len, of)))
-        singles.write(event, start, self.rank(event.at.stream), axis)
-        if joins.take_given(singles, of) == LARGE:  # there is no room beside the events before it
-            self._history.end_singles()
-            singles.write(event, start, self.rank(event.at.stream), axis)
+        if not singles.write(event, start, axis) or joins.take_given(singles, of) == LARGE:
+            self._write_anew(singles, event, start, axis)
             joins.take_given(singles, of)
-        self._history.add_one(singles, start, count, axis, oldest)
+        singles.add(start, len(event.terms), axis, oldest)
         return joins.batch
+
+    def _write_anew(self, singles: Singles, event: Single, position: int, axis: int) -> bool:
+        """Write an event as the first one: the events before it become a batch. Returns whether it fits."""
+        self._history.end_singles()
+        return singles.write(event, position, axis)
 
     def count(self, solved: Sequence[Values]) -> None:
         """Counts an event of which ``solve`` has given this, and which is not taken alone."""
@@ -365,8 +357,17 @@ class Taking:
         self._make = partial(Joins, distinct, streams, questions, placed, self._dictionary, self._most)
         told, tells = [of.is_told for of in asked], [of.tell for of in asked]
         self._singles = Singles(
-            self._dictionary, clock, names, questions, told, tells, self.watch, self._ordered_by
+            self._dictionary,
+            clock,
+            self._streams,
+            names,
+            questions,
+            told,
+            tells,
+            self.watch,
+            self._ordered_by,
         )
+        self._history.expect(self._singles)
         self._joins = self._make()
         return self._singles, self._joins
 
