@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spaseq.events import Stamp
 from spaseq.limits import Budget
-from spaseq.matching.columns.alone.singles import Lone, Singles
+from spaseq.matching.columns.alone.singles import Singles, SolvedEvent
 from spaseq.matching.columns.chunk import MemberNames, Renamed, SolvedBatch, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
@@ -117,15 +117,15 @@ class History:
         self._last = None
         self._of.clear()
 
-    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[SolvedBatch | Lone]:
+    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[SolvedBatch | SolvedEvent]:
         """Return the batch of each of some events, or the event itself if it came alone.
 
         ``steps``: for each its position, the number of a site, and the row of a solution; ``gpms``: for each
         site the number of its GPM. Equal steps have the same object.
         """
         singles, chunks, starts = self._singles, self._chunks, self._starts
-        held: list[SolvedBatch | Lone] = []
-        known: dict[tuple[int, int, int], Lone] = {}
+        held: list[SolvedBatch | SolvedEvent] = []
+        known: dict[tuple[int, int, int], SolvedEvent] = {}
         for step in zip(steps[0::3], steps[1::3], steps[2::3], strict=True):
             position, site, row = step
             if singles is None or position < singles.first:

@@ -43,13 +43,14 @@ class Counts(NamedTuple):
     rows: Ints
 
 
-class Lone:
+class SolvedEvent:
     """A single event with one solution, as numbers, of which objects are made on demand.
 
-    ``numbers``: as in a log; ``values``: the values of the solution's ``names``.
+    ``numbers``: as in a log; ``values``: the values of the solution's ``names``. Its terms are kept while
+    it is referenced. It answers like a ``SolvedBatch`` that has the event.
     """
 
-    __slots__ = ("_clock", "_event", "dictionary", "names", "numbers", "values")
+    __slots__ = ("__weakref__", "_clock", "_dictionary", "_event", "_names", "_numbers", "_values")
 
     def __init__(
         self,
@@ -59,32 +60,33 @@ class Lone:
         names: Sequence[str],
         values: Sequence[int],
     ) -> None:
-        self.dictionary, self._clock = dictionary, clock
+        self._dictionary, self._clock = dictionary, clock
         self._event: Single | None = None
-        self.numbers, self.names, self.values = numbers, names, values
+        self._numbers, self._names, self._values = numbers, names, values
+        dictionary.hold(self)
 
-    @property
-    def time(self) -> int:
-        """The time of the event."""
-        return self.numbers[k.TIME]
-
-    @property
-    def event(self) -> Single:
-        """The event."""
-        if self._event is None:
-            _, time, n, _, _, _, _, _, stream, graph, *terms = self.numbers
-            stamp = Stamp(time, stream, n)
-            self._event = Single(self.dictionary, self._clock, stamp, graph, tuple(terms))
-        return self._event
-
-    def solution(self) -> dict[str, int]:
-        """Return the solution without unbound variables."""
-        return {name: term for name, term in zip(self.names, self.values, strict=True) if term}
-
-    def live_ids(self) -> Iterator[int]:
+    def live_ids(self) -> Iterator[Ints]:
         """Yield the ids in the event and the solution."""
-        yield from self.numbers[k.STREAM :]
-        yield from self.values
+        yield np.array((*self._numbers[k.STREAM :], *self._values), dtype=np.int64)
+
+    def time(self, position: int) -> int:
+        """Return the time of the event."""
+        del position
+        return self._numbers[k.TIME]
+
+    def event(self, position: int) -> tuple[Single, int]:
+        """Return the event, and its number in itself."""
+        del position
+        if self._event is None:
+            _, time, n, _, _, _, _, _, stream, graph, *terms = self._numbers
+            stamp = Stamp(time, stream, n)
+            self._event = Single(self._dictionary, self._clock, stamp, graph, tuple(terms))
+        return self._event, 0
+
+    def row(self, g: int, i: int) -> dict[str, int]:
+        """Return the solution without its unbound variables."""
+        del g, i
+        return {name: term for name, term in zip(self._names, self._values, strict=True) if term}
 
 
 class Singles:
@@ -187,14 +189,14 @@ class Singles:
         wanted = list(key)
         return [row for row, values in zip(span, kept, strict=True) if [values[p] for p in places] == wanted]
 
-    def solution(self, position: int, g: int, row: int) -> Lone:
+    def solution(self, position: int, g: int, row: int) -> SolvedEvent:
         """Return an event with one of a GPM's solutions in it."""
         begins, number = self._begins, position - self.first
         end = begins[number + 1] if number + 1 < self.size else self.used
         question = self.asked[g]
         width = self.widths[question]
         at = self.begin[question] + row * width
-        return Lone(
+        return SolvedEvent(
             self._dictionary,
             self._clock,
             self.log[begins[number] : end].tolist(),
