@@ -127,8 +127,13 @@ class Shared:
         """Stream and graph of every event."""
         if isinstance(self.batch, Single):
             return [(self.batch.at.stream, Facts(self.batch.triples(0)))]
-        graphs = map(self.batch.triples, range(len(self.batch)))
-        return list(zip(self.batch.stream.tolist(), map(Facts, graphs), strict=True))
+        return list(graphs(self.batch))
+
+
+def graphs(batch: EventBatch) -> Iterator[tuple[int, Facts]]:
+    """Yield the stream and the graph of every event."""
+    of_events = map(batch.triples, range(len(batch)))
+    return zip(batch.stream.tolist(), map(Facts, of_events), strict=True)
 
 
 class Sharing:
