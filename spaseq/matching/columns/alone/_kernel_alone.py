@@ -18,10 +18,10 @@
     of a GPM    its question
     of a column its GPM, and which pick it is
 
-An event begins ``at`` a place in ``log`` with its position, time, number, and place on the window's axis; how
-many events were kept before it, the number of ``codes``, the number of triples; the rank of its stream, that
-stream, its graph's name, and the terms of its triples. ``firsts`` has, for each event that is kept, where
-its solutions of each question begin.
+An event begins ``at`` a place in ``store`` with its position, time, number, and place on the window's axis;
+how many events were kept before it, the number of ``codes``, the number of triples; the rank of its stream,
+that stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on ``store`` has, for each event
+that is kept, where its solutions of each question begin; then the solutions.
 """
 
 from __future__ import annotations
@@ -102,6 +102,9 @@ STREAM: Final = 8
 GRAPH: Final = 9
 EVENT_HEADER: Final = 10
 
+#: The events stand before this place in ``store``: there is room for more than the largest event has.
+FIRSTS: Final = 1 << 13
+
 #: In place of a size: LARGE: too many solutions, or a filter that compiled code cannot decide. UNSEEN: a
 #: filter reads a term of unknown value, which is written after the header.
 LARGE: Final = -1
@@ -118,7 +121,7 @@ class JoinMachine(NamedTuple):
 
     asked: Ints
     known: Ints
-    log: Ints
+    store: Ints
     batch: Ints
     numbers: Floats
     codes: Codes
@@ -132,7 +135,7 @@ def _judged(x: JoinMachine, a: int, at: int, row: int) -> int:
     read = a + QUESTION_HEADER + asked[a + NAMES] + asked[a + PICKED]
     for j in range(asked[a + READS]):
         term = batch[row + asked[read + j]]
-        if term >= x.log[at + TERMS] or x.codes[term] == UNKNOWN:
+        if term >= x.store[at + TERMS] or x.codes[term] == UNKNOWN:
             batch[heads.HEAD] = term
             return UNSEEN
     batch[heads.COLUMNS] = asked[PLACES]  # for now
@@ -149,17 +152,17 @@ def _extended(x: JoinMachine, at: int, step: int, rows: int, count: int, spare: 
 
     Writes the joined rows to ``spare``; returns their number, or ``LARGE``.
     """
-    asked, log, batch = x.asked, x.log, x.batch
+    asked, store, batch = x.asked, x.store, x.batch
     width, predicate = asked[WIDTH], asked[step + PREDICATE]
     s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
     found = 0
     for r in range(count):
         row = rows + r * width
-        for i in range(log[at + TRIPLES]):
+        for i in range(store[at + TRIPLES]):
             triple = at + EVENT_HEADER + 3 * i
-            if log[triple + 1] != predicate:
+            if store[triple + 1] != predicate:
                 continue
-            first, second = log[triple], log[triple + 2]
+            first, second = store[triple], store[triple + 2]
             if s != NEW and first != (asked[step + SUBJECT] if s == CONSTANT else batch[row + s]):
                 continue
             if is_loop:
@@ -247,7 +250,7 @@ def _solved(x: JoinMachine, a: int, at: int) -> tuple[int, int]:
     asked, batch = x.asked, x.batch
     rows, bound, width = asked[SCRATCH], 0, asked[WIDTH]
     spare = rows + asked[ROWS] * width
-    count = (asked[a + STREAMS] >> x.log[at + RANK]) & 1
+    count = (asked[a + STREAMS] >> x.store[at + RANK]) & 1
     names, given = asked[a + NAMES], asked[a + GIVEN]
     if given != 0 and count > 0:
         count = batch[given]
@@ -276,60 +279,60 @@ def _solved(x: JoinMachine, a: int, at: int) -> tuple[int, int]:
 
 
 @part
-def _describe(x: JoinMachine, at: int, firsts: Ints) -> None:
+def _describe(x: JoinMachine, at: int) -> None:
     """Write the head of the batch: the event, where its columns stand, and the rows of each GPM."""
-    asked, log, batch = x.asked, x.log, x.batch
-    begin = log[at + BEFORE] * asked[QUESTIONS]
+    asked, store, batch = x.asked, x.store, x.batch
+    begin = FIRSTS + store[at + BEFORE] * asked[QUESTIONS]
     end, columns = begin + asked[QUESTIONS], asked[COLUMNS]
     # The matcher's kernel refers to a row by its number among the kept rows.
     for c in range(columns):
         column = asked[AT_COLUMNS] + 2 * c
         q = asked[asked[AT_GPMS] + asked[column]]
-        batch[heads.HEAD + c] = batch[asked[PICKS] + asked[column + 1]] - firsts[begin + q]
+        batch[heads.HEAD + c] = batch[asked[PICKS] + asked[column + 1]] - store[begin + q]
     to = heads.HEAD + columns
-    batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, log[at + POSITION], heads.HEAD
+    batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, store[at + POSITION], heads.HEAD
     batch[heads.TIME], batch[heads.STREAM], batch[heads.NUMBER] = to, to + 1, to + 2
     batch[heads.AXIS], batch[heads.SHARES] = to + 3, to + 4
-    batch[to], batch[to + 1] = log[at + TIME], log[at + RANK]
-    batch[to + 2], batch[to + 3] = log[at + NUMBER], log[at + AXIS]
+    batch[to], batch[to + 1] = store[at + TIME], store[at + RANK]
+    batch[to + 2], batch[to + 3] = store[at + NUMBER], store[at + AXIS]
     share = to + 6
     batch[to + 4] = share
     for g in range(asked[GPMS]):
         q = asked[asked[AT_GPMS] + g]
-        if firsts[begin + q] < firsts[end + q]:
-            batch[share], batch[share + 1], batch[share + 2] = g, firsts[begin + q], firsts[end + q]
+        if store[begin + q] < store[end + q]:
+            batch[share], batch[share + 1], batch[share + 2] = g, store[begin + q], store[end + q]
             share += heads.SHARE
     batch[to + 5] = share
 
 
 @kernel
 def alone(
-    asked: Ints, known: Ints, log: Ints, at: int, firsts: Ints, kept: Ints,
-    numbers: Floats, codes: Codes, floats: Floats, batch: Ints,
-) -> int:  # fmt: skip
+    asked: Ints, known: Ints, store: Ints, at: int, numbers: Floats, codes: Codes, floats: Floats, batch: Ints
+) -> int:
     """Write the batch, and keep the solutions; return the batch's size, or a number below zero.
 
     ``LARGE`` and ``UNSEEN``: nothing has happened. A lower number is the size below zero: some term in the
     columns, which stand at the end, is not known to ``codes``. ``floats`` are those of a stack.
     """
-    log[at + TERMS] = len(codes)
-    x = v.pointer(JoinMachine(asked, known, log, batch, numbers, codes, floats))
+    store[at + TERMS] = len(codes)
+    x = v.pointer(JoinMachine(asked, known, store, batch, numbers, codes, floats))
     questions = asked[QUESTIONS]
-    begin, write, picks, is_known = log[at + BEFORE] * questions, asked[VALUES], asked[PICKS], True
+    begin = FIRSTS + store[at + BEFORE] * questions
+    write, picks, is_known = asked[VALUES], asked[PICKS], True
     for q in range(questions):
         a = asked[FIRST_QUESTION + q]
         count, rows = _solved(x, a, at)
         if count < 0:
             return count
-        first_row, names = firsts[begin + q], asked[a + NAMES]
+        first_row, names = store[begin + q], asked[a + NAMES]
         if count > asked[MOST] or first_row + count > asked[a + ROOM]:
             return LARGE
-        firsts[begin + questions + q] = first_row + count
+        store[begin + questions + q] = first_row + count
         order, into = a + QUESTION_HEADER, asked[a + KEPT] + first_row * names
         for r in range(count):
             row = rows + r * asked[WIDTH]
             for j in range(names):
-                kept[into + r * names + j] = batch[row + asked[order + j]]
+                store[into + r * names + j] = batch[row + asked[order + j]]
         for i in range(asked[a + PICKED]):
             batch[picks] = write
             picks += 1
@@ -338,7 +341,7 @@ def alone(
                 term = 0 if value < 0 else batch[rows + r * asked[WIDTH] + asked[order + value]]
                 batch[write] = term
                 write += 1
-                if term >= log[at + TERMS] or codes[term] == UNKNOWN:
+                if term >= store[at + TERMS] or codes[term] == UNKNOWN:
                     is_known = False
-    _describe(x, at, firsts)
+    _describe(x, at)
     return int(write if is_known else -write)

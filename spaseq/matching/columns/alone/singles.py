@@ -7,6 +7,7 @@ few.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -27,8 +28,8 @@ Ints = npt.NDArray[np.int64]
 _MOST: Final = 256
 #: Room for solutions of each pattern: an event with more is large.
 ROWS: Final = 1_024
-#: The size of the log in integers: more than the largest event has.
-_LOG: Final = 1 << 13
+#: Room for events in the store, in integers.
+_LOG: Final = k.FIRSTS
 #: Compiled code joins events of up to this many triples: for each of a pattern's it reads all of them.
 MOST_TRIPLES: Final = 64
 #: Writers of events, by their number of triples; larger events are rare.
@@ -93,10 +94,9 @@ class Singles:
     """``size`` events at consecutive positions from ``first`` to ``end``, exclusive.
 
     Several GPMs may be equal but for the names of variables: ``asked`` has the number of each GPM's distinct
-    pattern, ``widths`` the number of values in a solution of each pattern. ``firsts``: by event, where its
-    solutions of each pattern begin. ``kept``: by pattern, the solutions, ``(rows, width)``: views of
-    ``values`` at ``begin``, with room for ``ROWS`` rows. ``log``: the events, in the layout of
-    ``_kernel_alone``; the next event is written at ``used``.
+    pattern, ``widths`` the number of values in a solution of each pattern. ``store``: the events, in the
+    layout of ``_kernel_alone``; the next event is written at ``used``. ``kept``: by pattern, the solutions,
+    ``(rows, width)``, with room for ``ROWS`` rows: views of ``store`` at ``begin``.
 
     Everything is numbers: the garbage collector would examine the whole process because of objects that live
     for a while.
@@ -125,19 +125,18 @@ class Singles:
         self._tells, self._watch, self._ordered_by = tells, watch, ordered_by
         width = dict(zip(asked, map(len, names), strict=True))
         self.widths = [width[question] for question in range(len(width))]
-        self.firsts = np.zeros((_MOST + 1) * len(width), dtype=np.int64)
-        self._firsts = self.firsts.reshape(_MOST + 1, len(width))
-        self.log = np.zeros(_LOG, dtype=np.int64)
-        self._words = self.log.data
-        # Where each event begins in the log.
-        self._begins: list[int] = []
-        sizes = [ROWS * width for width in self.widths]
-        self.begin = [sum(sizes[:q]) for q in range(len(sizes))]
-        self.values = np.zeros(sum(sizes), dtype=np.int64)
+        # Where each part of the store begins, and where the last one ends.
+        sizes = [(_MOST + 1) * len(width), *(ROWS * each for each in self.widths)]
+        firsts, *ends = accumulate(sizes, initial=k.FIRSTS)
+        self.begin, self.store = ends[:-1], np.zeros(ends[-1], dtype=np.int64)
+        self._firsts = self.store[firsts : ends[0]].reshape(_MOST + 1, len(width))
         self.kept = [
-            self.values[begin : begin + size].reshape(ROWS, width)
-            for begin, size, width in zip(self.begin, sizes, self.widths, strict=True)
+            self.store[begin:end].reshape(ROWS, each)
+            for (begin, end), each in zip(pairwise(ends), self.widths, strict=True)
         ]
+        self._words = self.store.data
+        # Where each event begins.
+        self._begins: list[int] = []
         self._counted = 0
         self._counts = self._none()
 
@@ -161,7 +160,7 @@ class Singles:
         if triples <= MOST_TRIPLES:
             _WORDS[triples].pack_into(self._words, 8 * used, *header, *terms)
         else:
-            self.log[used:end] = (*header, *terms)
+            self.store[used:end] = (*header, *terms)
         return True
 
     def add(self, position: int, terms: int, axis: int, oldest: int) -> None:
@@ -199,9 +198,9 @@ class Singles:
         return SolvedEvent(
             self._dictionary,
             self._clock,
-            self.log[begins[number] : end].tolist(),
+            self.store[begins[number] : end].tolist(),
             self._names[g],
-            self.values[at : at + width].tolist(),
+            self.store[at : at + width].tolist(),
         )
 
     def live_ids(self) -> Iterator[Ints]:
@@ -215,14 +214,14 @@ class Singles:
     def _headers(self) -> Ints:
         """Return the headers of the events, ``(events, EVENT_HEADER)``."""
         begins = np.array(self._begins, dtype=np.int64)
-        headers: Ints = self.log[begins[:, None] + np.arange(k.EVENT_HEADER)]
+        headers: Ints = self.store[begins[:, None] + np.arange(k.EVENT_HEADER)]
         return headers
 
     def _terms(self, headers: Ints) -> Ints:
         """Return the terms of all events, one after the other."""
         counts = 3 * headers[:, k.TRIPLES]
         before = np.arange(1, self.size + 1) * k.EVENT_HEADER
-        terms: Ints = self.log[np.arange(int(counts.sum())) + np.repeat(before, counts)]
+        terms: Ints = self.store[np.arange(int(counts.sum())) + np.repeat(before, counts)]
         return terms
 
     def counts(self) -> Counts:

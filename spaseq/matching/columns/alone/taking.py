@@ -108,7 +108,7 @@ class Joins:
         self.batch = np.zeros(self._size, dtype=np.int64)
         self.batch[places : places + width] = np.arange(width)
         self._words = self.batch.data
-        self._kept: Ints | None = None
+        self._store: Ints | None = None
 
     def _describe(
         self,
@@ -162,18 +162,18 @@ class Joins:
                 words[at] = term
 
     def _run(self, singles: Singles) -> int:
-        if singles.values is not self._kept:
-            self._kept = singles.values
+        if singles.store is not self._store:
+            self._store = singles.store
             for at, begin in zip(self._places, singles.begin, strict=True):
                 self._table[at + k.KEPT] = begin
         if self._asked and [known.version for known, _ in self._asked] != self._versions:
             self._learn()
         if not self._is_small:
             return k.LARGE
-        numbers, log, kept = self._numbers, singles.log, singles.values
+        numbers, store = self._numbers, singles.store
         while True:
             size = k.alone(
-                self._table, self._known, log, singles.used, singles.firsts, kept,
+                self._table, self._known, store, singles.used,
                 numbers.numbers, numbers.codes, self._floats, self.batch,
             )  # fmt: skip
             if size != k.UNSEEN:
