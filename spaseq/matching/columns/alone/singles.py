@@ -18,7 +18,7 @@ from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.chunk import SolvedBatch
-from spaseq.patterns.sharing import Values
+from spaseq.patterns.sharing import FEW_TRIPLES, Values
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
@@ -30,10 +30,8 @@ _MOST: Final = 256
 ROWS: Final = 1_024
 #: Room for events in the store, in integers.
 _LOG: Final = k.FIRSTS
-#: Compiled code joins events of up to this many triples: for each of a pattern's it reads all of them.
-MOST_TRIPLES: Final = 64
 #: Writers of events, by their number of triples; larger events are rare.
-_WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(MOST_TRIPLES + 1)]
+_WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(FEW_TRIPLES + 1)]
 
 
 class Counts(NamedTuple):
@@ -157,7 +155,7 @@ class Singles:
         triples = len(terms) // 3
         rank = self._ranks.get(stream, 0)
         header = position, time, n, axis, self.size, 0, triples, rank, stream, event.named
-        if triples <= MOST_TRIPLES:
+        if triples <= FEW_TRIPLES:
             _WORDS[triples].pack_into(self._words, 8 * used, *header, *terms)
         else:
             self.store[used:end] = (*header, *terms)

@@ -17,7 +17,7 @@ from spaseq.language.syntax import Filter
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.alone._kernel_alone import LARGE
-from spaseq.matching.columns.alone.singles import MOST_TRIPLES, ROWS, Counts, Singles
+from spaseq.matching.columns.alone.singles import ROWS, Counts, Singles
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import PushedPattern, Solve
 from spaseq.matching.filters import _kernel_values as v
@@ -25,7 +25,7 @@ from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.numbers import Numbers
 from spaseq.matching.filters.postfix import BeyondTables, FilterSite, Instruction, steps
 from spaseq.matching.filters.programs import Cell, Programs, Sections
-from spaseq.patterns.sharing import Values
+from spaseq.patterns.sharing import FEW_TRIPLES, Values
 from spaseq.patterns.spectra.single import Continues, SingleJoin
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
@@ -34,7 +34,8 @@ from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-_MOST_TERMS: Final = 3 * MOST_TRIPLES
+#: Compiled code reads all triples of an event for each of a pattern's; larger events are left to columns.
+_MOST_TERMS: Final = 3 * FEW_TRIPLES
 
 #: Solutions of several background graphs are joined for each query up to this size.
 _MOST_KNOWN: Final = 1 << 16
