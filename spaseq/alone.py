@@ -26,7 +26,7 @@ class Single(EventBatch):
     def __init__(
         self, dictionary: Dictionary, clock: Clock, stamp: Stamp, graph: int, terms: Sequence[int]
     ) -> None:
-        """``graph``: its graph's name."""
+        """``graph``: the name of its graph."""
         put = object.__setattr__
         put(self, "dictionary", dictionary)
         put(self, "clock", clock)
@@ -109,14 +109,9 @@ class Single(EventBatch):
 
 
 def gathered(events: Sequence[Single]) -> EventBatch:
-    """Events that came alone, of one dictionary and clock, as columns."""
-    triples = np.fromiter(chain.from_iterable(event.terms for event in events), dtype=np.int64)
-    s, p, o = np.ascontiguousarray(triples.reshape(-1, 3).T)
-    stamps = np.array([(*event.at, event.named) for event in events], dtype=np.int64)
-    time, stream, n, graph = np.ascontiguousarray(stamps.T)
-    offset = np.cumsum([0, *(len(event.terms) // 3 for event in events)])
-    first = events[0]
-    return EventBatch(first.dictionary, first.clock, stream, graph, time, n, offset, s, p, o)
+    """Return single events, of one dictionary and clock, as columns."""
+    first, heads = events[0], [(*event.at, event.named) for event in events]
+    return _columns(first.dictionary, first.clock, heads, [event.terms for event in events])
 
 
 def several(
@@ -126,25 +121,26 @@ def several(
     first: int,
     events: Sequence[tuple[int, int, int, Sequence[int]]],
 ) -> EventBatch:
-    """Events of one stream: of each anything, its time, its graph's name, and terms as for ``single``.
+    """Return events of one stream: of each any number, its time, its graph's name, and its terms.
 
     ``first`` is the arrival number of the first.
     """
     if len(events) == 1:
         ((_, time, graph, terms),) = events
         return Single(dictionary, clock, Stamp(time, stream, first), graph, terms)
-    count = len(events)
-    triples = np.fromiter(chain.from_iterable(terms for *_, terms in events), dtype=np.int64)
+    heads = [(time, stream, n, graph) for n, (_, time, graph, _) in enumerate(events, first)]
+    return _columns(dictionary, clock, heads, [terms for *_, terms in events])
+
+
+def _columns(
+    dictionary: Dictionary,
+    clock: Clock,
+    heads: Sequence[tuple[int, int, int, int]],
+    terms: Sequence[Sequence[int]],
+) -> EventBatch:
+    """Return events as columns, given the time, stream, arrival number and graph's name of each."""
+    triples = np.fromiter(chain.from_iterable(terms), dtype=np.int64)
     s, p, o = np.ascontiguousarray(triples.reshape(-1, 3).T)
-    return EventBatch(
-        dictionary,
-        clock,
-        np.full(count, stream, dtype=np.int64),
-        np.array([graph for _, _, graph, _ in events], dtype=np.int64),
-        np.array([time for _, time, _, _ in events], dtype=np.int64),
-        np.arange(first, first + count, dtype=np.int64),
-        np.cumsum([0, *(len(terms) // 3 for *_, terms in events)]),
-        s,
-        p,
-        o,
-    )
+    time, stream, n, graph = np.ascontiguousarray(np.array(heads, dtype=np.int64).T)
+    offset = np.cumsum([0, *(len(of_event) // 3 for of_event in terms)])
+    return EventBatch(dictionary, clock, stream, graph, time, n, offset, s, p, o)

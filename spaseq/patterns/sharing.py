@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,6 @@ class Shared:
         self.rows: dict[int, tuple[tuple[str, ...], ByEvent]] = {}
         self.values: dict[int, Values] = {}
         self._parts: dict[frozenset[int] | None, PatternPart] = {}
-        self._events: list[tuple[int, Facts]] | None = None
         self._having: dict[tuple[int, ...], tuple[tuple[Ids, ...], Mask, int]] = {}
         self._different_in: dict[int, tuple[Ids, int]] = {}
 
@@ -122,14 +122,18 @@ class Shared:
             found = self._parts[streams] = PatternPart(self.batch, streams)
         return found
 
+    @cached_property
     def events(self) -> list[tuple[int, Facts]]:
         """Stream and graph of every event."""
-        if self._events is None and isinstance(self.batch, Single):
-            self._events = [(self.batch.at.stream, Facts(self.batch.triples(0)))]
-        if self._events is None:
-            graphs = map(self.batch.triples, range(len(self.batch)))
-            self._events = list(zip(self.batch.stream.tolist(), map(Facts, graphs), strict=True))
-        return self._events
+        if isinstance(self.batch, Single):
+            return [(self.batch.at.stream, Facts(self.batch.triples(0)))]
+        return list(graphs(self.batch))
+
+
+def graphs(batch: EventBatch) -> Iterator[tuple[int, Facts]]:
+    """Yield the stream and the graph of every event."""
+    of_events = map(batch.triples, range(len(batch)))
+    return zip(batch.stream.tolist(), map(Facts, of_events), strict=True)
 
 
 class Sharing:
@@ -142,17 +146,12 @@ class Sharing:
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._now: Shared | None = None
-        self._event: Single | None = None
-        self._known: dict[int, Values] = {}
         self._dictionary: Dictionary | None = None
 
     def live_ids(self) -> Iterator[Ids]:
         """Yield the ids in what was found in the current batch."""
         if self._now is not None:
             yield from self._now.live_ids()
-        if self._event is not None:
-            for values in self._known.values():
-                yield np.array(values, dtype=np.int64)
 
     def number(self, key: object) -> int:
         """Return a number for a question: hashing a pattern's tree takes long."""
@@ -162,28 +161,14 @@ class Sharing:
         """Return what is shared about a batch."""
         if self._now is None or self._now.batch is not batch:
             self._now = Shared(batch)
-            if self._event is not batch:
-                self._event, self._known = None, {}
-            self._is_held_by(batch.dictionary)
+            if self._dictionary is not batch.dictionary:
+                self._dictionary = batch.dictionary
+                self._dictionary.hold(self)
         return self._now
-
-    def known(self, event: Single) -> dict[int, Values]:
-        """Return what was found in an event of few triples, by the numbers of questions."""
-        if self._event is not event:
-            self._event, self._known = event, {}
-            self._is_held_by(event.dictionary)
-            if self._now is not None and self._now.batch is not event:
-                self._now = None
-        return self._known
-
-    def _is_held_by(self, dictionary: Dictionary) -> None:
-        if self._dictionary is not dictionary:
-            self._dictionary = dictionary
-            dictionary.hold(self)
 
     def forget(self) -> None:
         """Drop what is known of the current batch, which may be incomplete."""
-        self._now = self._event = None
+        self._now = None
 
 
 @dataclass(frozen=True, slots=True)

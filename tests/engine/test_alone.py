@@ -252,13 +252,13 @@ def _script(rng: random.Random) -> Iterator[tuple[Any, ...]]:
 def _answer(
     seed: int,
     *,
-    by_tuples: bool = False,
+    by_dicts: bool = False,
     by_columns: bool = False,
     is_ordered: bool = False,
 ) -> tuple[object, ...]:
     """Return everything that a script's engine delivers and counts.
 
-    ``by_tuples``: single events are joined in Python; ``by_columns``: each is processed as a batch, like a
+    ``by_dicts``: single events are joined in Python; ``by_columns``: each is processed as a batch, like a
     large event; ``is_ordered``: each goes through the reordering, as if it waited for other events.
     """
     told, rng = _Told(), random.Random(seed)
@@ -266,7 +266,7 @@ def _answer(
         warnings.simplefilter("ignore", spaseq.SpaseqWarning)
         patch.setattr(core, "_SWEEP_AFTER", 5)
         patch.setattr(stream_set, "Sample", partial(Sample, 1, 1))
-        if by_tuples:
+        if by_dicts:
             patch.setattr(Joins, "take", lambda *_: LARGE)
         if by_columns:
             patch.setattr(Taking, "take", lambda *_, **__: None)
@@ -289,7 +289,7 @@ def test_nobody_can_tell(seed: int) -> None:
                 patch.setattr(module, "FEW", seed % 3)
             patch.setattr(history, "_WORTH", 5)
         answer = _answer(seed)
-    assert answer == _answer(seed, by_tuples=True)
+    assert answer == _answer(seed, by_dicts=True)
     assert answer == _answer(seed, by_columns=True)
     assert answer == _answer(seed, is_ordered=True)
 

@@ -1,4 +1,4 @@
-"""Joins in an event that came alone, by compiled code, are those of tuples; and what is kept of them."""
+"""Joins in an event that came alone, by compiled code, are those of dicts; and what is kept of them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from spaseq.language.syntax import (
     Var,
 )
 from spaseq.matching.columns.alone import _kernel_alone as k
-from spaseq.matching.columns.alone.singles import Singles
+from spaseq.matching.columns.alone.singles import ROWS, Singles
 from spaseq.matching.columns.alone.taking import Joins
 from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.matching.filters import batch as heads
 from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.sharing import Values
 from spaseq.patterns.spectra.rowwise import Facts, Rowwise
-from spaseq.patterns.spectra.single import SingleJoin, joined
+from spaseq.patterns.spectra.single import joined
 from spaseq.terms.dictionary import Dictionary, Term
 from tests.conftest import examples
 
@@ -66,15 +67,29 @@ def _column(batch: np.ndarray, column: int, rows: Sequence[int]) -> list[int]:
     return [int(batch[at + row]) for row in rows]
 
 
-def _asked(number: int, names: Sequence[str], join: SingleJoin) -> PushedPattern:
-    """What a GPM asks that is this join."""
-    return PushedPattern(names, number, lambda event: [*join(event.terms)], join, None, True)
+class _Asked:
+    """What a GPM asks that is a join, and the same by dicts."""
+
+    def __init__(
+        self, group: Group, names: Sequence[str], dictionary: Dictionary, kb: KnowledgeBase | None
+    ) -> None:
+        self.join, self._names = joined(group, names, dictionary, kb), names
+        self._rowwise = None if self.join is None else Rowwise(group, dictionary, kb)
+
+    def rows(self, terms: Sequence[int]) -> Values:
+        assert self._rowwise is not None
+        facts = Facts(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
+        return tuple(tuple(row[name] for name in self._names) for row in self._rowwise.rows(facts, {}))
+
+    def pattern(self, number: int) -> PushedPattern:
+        """As a matcher is told of it."""
+        return PushedPattern(self._names, number, lambda event: self.rows(event.terms), self.join, None, True)
 
 
 @given(_PATTERNS, _GRAPHS, st.lists(_ONE, max_size=2), st.data())
-def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
+def test_as_by_dicts(patterns: list[list[TriplePattern]], graphs, known, data: st.DataObject) -> None:  # type: ignore[no-untyped-def]
     dictionary = Dictionary()
-    joins: list[SingleJoin] = []
+    joins: list[_Asked] = []
     names: list[list[str]] = []
     kb = KnowledgeBase({_KB: "\n"})
     kb.change(_KB, [Triple(s, p, o) for s in _NODES for p in _PREDICATES for o in _NODES[:2] if s != o])
@@ -83,9 +98,9 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
         of_both = Group((*of_event.elements, *(Graph(_KB, Group((Triples((one,)),))) for one in known)))
         for group in (of_both, of_event):  # where they have something in common
             of_group = sorted(variables(group))
-            if (join := joined(group, of_group, dictionary, kb)) is not None:
+            if (join := _Asked(group, of_group, dictionary, kb)).join is not None:
                 break
-        assert join is not None
+        assert join.join is not None
         names.append(of_group)
         joins.append(join)
     asked = [*range(len(joins)), *data.draw(st.lists(st.sampled_from(range(len(joins))), max_size=2))]
@@ -93,30 +108,43 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
     places = [(g, value) for g in range(len(asked)) for value in range(-1, len(of_gpms[g]))]
     columns = data.draw(st.lists(st.sampled_from(places), max_size=6))
     singles, compiled = (
-        Singles(dictionary, Clock.TICKS, of_gpms, asked, [True] * len(asked)),
+        Singles(dictionary, Clock.TICKS, {}, of_gpms, asked, [True] * len(asked)),
         Joins(
-            [_asked(n, of, join) for n, (of, join) in enumerate(zip(names, joins, strict=True))],
+            [join.pattern(n) for n, join in enumerate(joins)],
             [1] * len(joins),
             asked,
             columns,
             dictionary,
-            k.MOST_ROWS,
+            ROWS,
         ),
     )
-    expected = [[join(_terms(dictionary, graph)) for join in joins] for graph in graphs]
+    expected = [[join.rows(_terms(dictionary, graph)) for join in joins] for graph in graphs]
     before = [0] * len(joins)
     for n, graph in enumerate(graphs):
         terms = _terms(dictionary, graph)
         event = Single(dictionary, Clock.TICKS, Stamp(n + 5, 1, n), 0, terms)
-        singles.write(event, n + 3, 0, n + 7, dictionary.limit)
-        size = compiled.take(singles, len(terms), event)
-        if size == k.LARGE:
-            assert max(map(len, expected[n])) > k.MOST_ROWS or any(
-                len(j.steps) + len(j.known) > 1 for j in joins
+        assert singles.write(event, n + 3, n + 7)
+        if compiled.take(singles, event) == k.LARGE:
+            steps = [len(j.join.steps) + len(j.join.known) for j in joins if j.join is not None]
+            assert max(map(len, expected[n])) > compiled.rows or max(steps) > 1
+            noted("given to it")
+            by_python = Joins(
+                [join.pattern(n) for n, join in enumerate(joins)],
+                [1] * len(joins),
+                asked,
+                columns,
+                dictionary,
+                ROWS,
+                1 << max(map(len, expected[n])).bit_length(),
+                is_given=True,
             )
-            return
+            if by_python.take_given(singles, expected[n]) == k.LARGE:
+                assert max(map(len, expected[n])) + max(before) > ROWS
+                return
+            batch = by_python.batch
+        else:
+            batch = compiled.batch
         singles.add(n + 3, len(terms), n + 7, 0)
-        batch = compiled.batch
         assert batch[[heads.SIZE, heads.START]].tolist() == [1, n + 3]
         assert [int(batch[batch[at]]) for at in (heads.TIME, heads.STREAM, heads.NUMBER, heads.AXIS)] == [
             n + 5,
@@ -145,6 +173,15 @@ def test_as_by_tuples(patterns: list[list[TriplePattern]], graphs, known, data: 
         assert list(zip(*(table.column(name).tolist() for name in of_gpms[g]), strict=True)) == (
             rows if of_gpms[g] else []
         )
+
+
+def test_more_than_a_join_is_not_its() -> None:
+    x = Var("x")
+    anything = Group((Triples((TriplePattern(x, Var("p"), x),)),))
+    assert joined(anything, ["p", "x"], Dictionary(), None) is None
+    assert joined(Group(()), [], Dictionary(), None) is None
+    one = Group((Triples((TriplePattern(x, _PREDICATES[0], x),)),))
+    assert joined(one, ["x", "time"], Dictionary(), None) is None
 
 
 _X = "http://www.w3.org/2001/XMLSchema#"
@@ -188,30 +225,25 @@ _EXPRESSIONS = st.recursive(
     st.lists(_EXPRESSIONS, min_size=1, max_size=3),
     st.lists(st.sampled_from(_LITERALS), max_size=5, unique=True),
 )
-def test_filters_as_by_tuples(conditions: list[Expression], objects: list[Term]) -> None:
+def test_filters_as_by_dicts(conditions: list[Expression], objects: list[Term]) -> None:
     """Those that compiled code decides: of an event's values, which nobody has looked at before."""
     dictionary = Dictionary()
     x, y, z = map(Var, "xyz")
     triples = Triples((TriplePattern(x, _PREDICATES[0], y), TriplePattern(x, _PREDICATES[0], z)))
     group = Group((triples, *map(Filter, conditions)))
     names = ["x", "y", "z"]
-    join = joined(group, names, dictionary, None)
-    assert join is not None
-    singles = Singles(dictionary, Clock.TICKS, [names], [0], [True])
-    compiled = Joins([_asked(0, names, join)], [1], [0], [(0, 1), (0, 2)], dictionary, k.MOST_ROWS)
+    join = _Asked(group, names, dictionary, None)
+    singles = Singles(dictionary, Clock.TICKS, {}, [names], [0], [True])
+    compiled = Joins([join.pattern(0)], [1], [0], [(0, 1), (0, 2)], dictionary, ROWS)
     if compiled._given:
         noted("given to it")
         assert "STR" in str(conditions)
     terms = _terms(dictionary, [(_NODES[0], _PREDICATES[0], term) for term in objects])
-    rows = Rowwise(group, dictionary, None).rows(
-        Facts(zip(terms[0::3], terms[1::3], terms[2::3], strict=True)), {}
-    )
-    expected = [(row["x"], row["y"], row["z"]) for row in rows]
-    assert list(join(terms)) == expected
+    expected = list(join.rows(terms))
     event = Single(dictionary, Clock.TICKS, Stamp(0, 1, 0), 0, terms)
-    singles.write(event, 0, 0, 0, dictionary.limit)
-    if compiled.take(singles, len(terms), event) == k.LARGE:
-        noted(f"left to tuples, {bool(expected)}")
+    assert singles.write(event, 0, 0)
+    if compiled.take(singles, event) == k.LARGE:
+        noted(f"left to dicts, {bool(expected)}")
         return
     noted(f"decided, {bool(expected)}")
     singles.add(0, len(terms), 0, 0)

@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Triple
 
+from spaseq.alone import Single
+from spaseq.events import Clock, Stamp
 from spaseq.language.scope import variables
 from spaseq.language.syntax import Graph, Group, Optional, TriplePattern, Triples, Var
+from spaseq.matching.columns.alone.singles import ROWS, Singles
+from spaseq.matching.columns.alone.taking import Joins
+from spaseq.matching.columns.matcher import PushedPattern
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.spectra.rowwise import Facts, NotByRows, Rowwise
 from spaseq.patterns.spectra.single import joined
@@ -42,19 +47,26 @@ def test_as_by_dicts(
     group = Group((event, *(Graph(_KB, Group((triples,))) for triples in known)))
     names = sorted(variables(group), reverse=True)
     kb = KnowledgeBase({_KB: "\n"})
-    solve = joined(group, names, dictionary, kb)
+    join = joined(group, names, dictionary, kb)
     try:
         rowwise = Rowwise(group, dictionary, kb)
     except NotByRows:
-        assert solve is None
+        assert join is None
         return
-    assert solve is not None
+    assert join is not None
+    asked = PushedPattern(names, 0, lambda _: None, join, None, True)
+    compiled = Joins([asked], [1], [0], [], dictionary, ROWS, 1 << 8)
+    singles = Singles(dictionary, Clock.TICKS, {}, [names], [0], [True])
     triples = [tuple(map(dictionary.intern, (t.subject, t.predicate, t.object))) for t in graph]  # type: ignore[arg-type]
     terms = [term for triple in triples for term in triple]
+    one = Single(dictionary, Clock.TICKS, Stamp(0, 1, 0), 0, terms)
     for version in versions:
         kb.change(_KB, version)
         rows = rowwise.rows(Facts(triples), {})  # type: ignore[arg-type]
-        assert list(solve(terms)) == [tuple(row[name] for name in names) for row in rows]
+        assert singles.write(one, 0, 0)
+        assert compiled.take(singles, one) > 0 or len(rows) > compiled.rows
+        if len(rows) <= compiled.rows:
+            assert list(singles.given()[0]) == [tuple(row[name] for name in names) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from spaseq.language.syntax import Gpm
 from spaseq.patterns.evaluator import GpmEvaluator, time_literal
 from spaseq.patterns.expressions.compiled import compile_filter
 from spaseq.patterns.kb import KnowledgeBase
+from spaseq.patterns.oxigraph import General
 from spaseq.terms.dictionary import Dictionary
 
 PREFIX = "PREFIX e: <http://e.org/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
@@ -157,3 +158,18 @@ def test_literals_keep_their_form(route: str) -> None:
         {"x": a, "y": a, "v": "1.50"},
         {"x": b, "y": b, "v": "1"},
     ]
+
+
+@pytest.mark.parametrize("triples", [3, 400])
+@pytest.mark.parametrize("path", ["e:p+", "e:p*", "e:q?/e:p", "!e:q", "e:p/e:p*"])
+def test_paths_of_many_events_are_those_of_the_general_route(path: str, triples: int) -> None:
+    """Events of few triples are walked one by one, those of many are left to Oxigraph."""
+    dictionary = Dictionary()
+    graphs = [" . ".join(f"e:{n % 7} e:p e:{(n + i) % 5}, {i}" for i in range(3)) for n in range(20)]
+    graphs[11] += " . " + " . ".join(f"e:{i} e:q {i}" for i in range(triples))
+    batch = events(dictionary, "s", ["", *graphs])
+    of = gpm(f"{{ ?x {path} ?v }}")
+    found = GpmEvaluator(of, of.pattern, dictionary).evaluate(batch)
+    expected = General(of.pattern, dictionary, None).evaluate(batch)
+    assert found.by_event() == expected.by_event()
+    assert len(found) > 20

@@ -155,7 +155,7 @@ class BatchColumns:
             return self.packed(chunk, axis)
         self.numbers.cover_few({term for column in parts for term in column})
         batch = chunk.batch
-        stream = self.taking.rank(batch.stream.item(0))
+        stream = self._streams.get(batch.stream.item(0), 0)
         at = heads.HEAD + len(parts)
         shares = heads.shares_of_one([(0, len(table)) for table in chunk.solutions], at + 4)
         begins = at + 4 + len(shares)

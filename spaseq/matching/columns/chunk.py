@@ -74,6 +74,14 @@ class SolvedBatch:
         solutions = [column for table in self.solutions for column in table.columns.values()]
         return [*solutions, *self.derived.values()]
 
+    def time(self, position: int) -> int:
+        """Return the time of the event at a position."""
+        return self.batch.time.item(position - self.start)
+
+    def event(self, position: int) -> tuple[EventBatch, int]:
+        """Return the events, and the number of the one at a position."""
+        return self.batch, position - self.start
+
     def row(self, g: int, i: int) -> dict[str, int]:
         """Return a solution without its unbound variables."""
         row = {name: column.item(i) for name, column in self.solutions[g].columns.items()}

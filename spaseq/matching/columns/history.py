@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spaseq.events import Stamp
 from spaseq.limits import Budget
-from spaseq.matching.columns.alone.singles import Lone, Singles
+from spaseq.matching.columns.alone.singles import Singles, SolvedEvent
 from spaseq.matching.columns.chunk import MemberNames, Renamed, SolvedBatch, Stretch
 from spaseq.matching.host import Key
 from spaseq.matching.model import Occurrence, Solution
@@ -46,7 +46,7 @@ class History:
         self._gone = 0
         self._seen: dict[tuple[int, Key], Occurrence] = {}
         self._last: Stretch | None = None
-        self._singles: Singles | None = None
+        self._made: Singles | None = None
         # Stretches that others requested since the last batch came.
         self._of: dict[tuple[int, ...], Stretch] = {}
         #: Another history with the same events at the same positions, if any: columns are computed there.
@@ -69,40 +69,34 @@ class History:
         self.end_singles()
         other = copy(self)
         other._chunks, other._starts, other._sizes = dict(self._chunks), [*self._starts], [*self._sizes]
-        other._seen, other._of = {}, {}
+        other._seen, other._of, other._made = {}, {}, None
         return other
 
     def live_ids(self) -> Iterator[Ints]:
         """Yield the ids in the batches."""
         for chunk in self._chunks.values():
             yield from chunk.live_ids()
-        if self._singles is not None:
-            yield from self._singles.live_ids()
+        yield from self.loose_ids
 
     @property
     def loose_ids(self) -> Iterable[Ints]:
         """Return the ids that no batch keeps."""
-        return () if self._singles is None else self._singles.live_ids()
+        singles = self._singles
+        return () if singles is None else singles.live_ids()
 
-    def make_room(self, made: Singles, position: int, terms: int) -> bool:
-        """Whether ``made`` has room for an event at this position; ends the events that came alone if not."""
-        if made.fits(terms) and (made.end is None or made.end == position):
-            return True
-        self.end_singles()
-        return made.fits(terms)
+    def expect(self, singles: Singles) -> None:
+        """Have these single events, none so far, follow the batches."""
+        self._made = singles
 
-    def add_one(self, made: Singles, position: int, terms: int, axis: int, oldest: int) -> None:
-        """Add the event that was written in ``made``, with its solutions, to the single events."""
-        made.add(position, terms, axis, oldest)
-        self._singles = made
-        if self._seen:
-            self._seen.clear()
+    @property
+    def _singles(self) -> Singles | None:
+        """The single events since the last batch, if there are any."""
+        return self._made if self._made is not None and self._made.size else None
 
     def end_singles(self) -> None:
         """Make a batch of the single events."""
-        if self._singles is not None:
-            (chunk, oldest), self._singles = self._singles.take(), None
-            self.add(chunk, oldest)
+        if (singles := self._singles) is not None:
+            self.add(*singles.take())
 
     def add(self, chunk: SolvedBatch, oldest: int) -> None:
         """Add a batch; drop batches that end before ``oldest`` on the window's axis."""
@@ -123,15 +117,15 @@ class History:
         self._last = None
         self._of.clear()
 
-    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[SolvedBatch | Lone]:
+    def held(self, steps: Sequence[int], gpms: Sequence[int]) -> list[SolvedBatch | SolvedEvent]:
         """Return the batch of each of some events, or the event itself if it came alone.
 
         ``steps``: for each its position, the number of a site, and the row of a solution; ``gpms``: for each
         site the number of its GPM. Equal steps have the same object.
         """
         singles, chunks, starts = self._singles, self._chunks, self._starts
-        held: list[SolvedBatch | Lone] = []
-        known: dict[tuple[int, int, int], Lone] = {}
+        held: list[SolvedBatch | SolvedEvent] = []
+        known: dict[tuple[int, int, int], SolvedEvent] = {}
         for step in zip(steps[0::3], steps[1::3], steps[2::3], strict=True):
             position, site, row = step
             if singles is None or position < singles.first:

@@ -60,7 +60,7 @@ def load() -> None:
     out.lay(m, nothing, 0, 0, nothing.copy(), nothing.copy())
     k.look(m, nothing.astype(np.bool_), nothing.astype(np.bool_), nothing)
     k.sweep(v.RunMachine(nothing, m, floats, nothing, floats, codes), nothing[:0], floats, 0, 0)
-    alone(nothing, nothing, nothing, 0, nothing, nothing, floats, codes, floats, nothing.copy())
+    alone(nothing, nothing, nothing.copy(), 0, floats, codes, floats, nothing.copy())
 
 
 class NfaMatcher:

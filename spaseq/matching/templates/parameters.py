@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +11,6 @@ from pyoxigraph import Literal, NamedNode
 from spaseq.alone import Single
 from spaseq.events import Ids
 from spaseq.language.syntax import Expression
-from spaseq.limits import Spending
 from spaseq.patterns.evaluator import GpmEvaluator
 from spaseq.patterns.expressions.compiled import Solution, compile_filter
 from spaseq.patterns.expressions.walk import exists_in
@@ -191,11 +189,6 @@ class ParameterRows:
             self._made = self._table.version
         return self._by_key.get(tuple([row[place] for place in self.places]), ())
 
-    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
-        """Return the rows, each with its continuations, without a limit: they are of many queries."""
-        del spending
-        return [row + other for row in rows for other in self.of(row)]
-
 
 class OfOne:
     """The solutions of a query set's GPM in a single event, joined with the table.
@@ -223,11 +216,9 @@ class OfOne:
         if own is not None:
             known = rows(own.bound)
             place = {name: i for i, name in enumerate((*own.bound, *known.others))}
-            self.join = replace(
-                own,
+            self.join = own._replace(
                 known=(*own.known, known),
                 conditions=(*own.conditions, *asked),
-                tests=(*own.tests, *self._tests),
                 bound=tuple(place),
                 order=tuple(place[name] for name in self.names),
             )

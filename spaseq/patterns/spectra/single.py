@@ -1,9 +1,8 @@
-"""Joins in an event that came alone, of its triples and of background graphs: all are a few numbers."""
+"""The patterns that compiled code joins event by event: triples, background graphs and filters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pyoxigraph import BlankNode, NamedNode
@@ -11,18 +10,11 @@ from pyoxigraph import BlankNode, NamedNode
 from spaseq.events import Ids
 from spaseq.language.scope import certain, conjuncts, variables
 from spaseq.language.syntax import Expression, Filter, Graph, Group, Triples, Var
-from spaseq.limits import Spending
-from spaseq.patterns.algebra import MANY, by_reach
-from spaseq.patterns.expressions.compiled import Solution, compile_filter
+from spaseq.patterns.algebra import by_reach
 from spaseq.patterns.expressions.walk import exists_in, volatile
-from spaseq.patterns.sharing import Values
 from spaseq.patterns.spectra.joins import Knowledge
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
-
-# What background graphs know of an event that came alone, by the variables that are bound before.
-
-_Row = tuple[int, ...]
 
 
 class Continues(Protocol):
@@ -40,10 +32,6 @@ class Continues(Protocol):
 
     def packed(self) -> Ids:
         """Return the table for compiled code: see ``Lookup.packed``."""
-        ...
-
-    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
-        """Return the joined rows. Calls ``spending`` with their number first."""
         ...
 
 
@@ -82,19 +70,6 @@ class Known:
         table = self.table()
         return table.lookup(self._keys).packed({name: table.column(name) for name in self.others})
 
-    def join(self, rows: Sequence[_Row], spending: Spending) -> list[_Row]:
-        """Return the joined rows. Calls ``spending`` with their number first."""
-        table = self.table()
-        lookup, columns = table.lookup(self._keys), [table.column(name) for name in self.others]
-        found = [lookup.rows([row[place] for place in self.places]) for row in rows]
-        if (count := sum(map(len, found))) > MANY:
-            spending.rows(count, len(rows[0]) + len(columns))
-        return [
-            row + tuple([column.item(at) for column in columns])
-            for row, places in zip(rows, found, strict=True)
-            for at in places
-        ]
-
 
 def known_by(graph: Graph, names: Sequence[str], dictionary: Dictionary, kb: Knowledge) -> Known | None:
     """What is known by variables that rows bind; None if these may be compatible without being equal."""
@@ -102,13 +77,6 @@ def known_by(graph: Graph, names: Sequence[str], dictionary: Dictionary, kb: Kno
         return None
     return Known(graph, names, dictionary, kb)
 
-
-# Joins in an event that came alone, of its triples and of background graphs: all are a few numbers.
-#
-# What ``rowwise`` says by dicts of names, tuples say here: the names are the same for all events.
-
-#: Up to so many triples all of them are looked at for each of a pattern's.
-MOST_TRIPLES: Final = 16
 
 #: What a place of a step is that binds a new variable, and one that is a term.
 NEW: Final = -1
@@ -127,39 +95,19 @@ class JoinStep(NamedTuple):
     is_loop: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SingleJoin:
+class SingleJoin(NamedTuple):
     """The join that finds a pattern's solutions in an event, triple by triple.
 
-    ``known``: the tables to join the rows with afterwards; ``conditions``: the filters, compiled in
-    ``tests``; ``spending``: called with the number of rows; ``bound``: the variables and blank nodes of a
-    complete row; ``order``: the place in a row of each variable of the solutions. Call it with the terms of
-    the event's triples, one after the other.
+    ``known``: the tables to join the rows with afterwards; ``conditions``: the filters; ``bound``: the
+    variables and blank nodes of a complete row; ``order``: the place in a row of each variable of the
+    solutions.
     """
 
     steps: tuple[JoinStep, ...]
     known: tuple[Continues, ...]
     conditions: tuple[Expression, ...]
-    tests: tuple[Callable[[Solution], bool], ...]
-    spending: Spending
     bound: tuple[str, ...]
     order: tuple[int, ...]
-
-    def __call__(self, terms: Sequence[int]) -> Values:
-        rows: list[tuple[int, ...]] = [()]
-        for step in self.steps:
-            rows = _extended(rows, terms, step, self.spending)
-            if not rows:
-                return ()
-        for known in self.known:
-            rows = known.join(rows, self.spending)
-        if self.tests:
-            rows = [row for row in rows if self._passes(dict(zip(self.bound, row, strict=True)))]
-        return tuple([tuple([row[i] for i in self.order]) for row in rows])
-
-    def _passes(self, solution: Solution) -> bool:
-        self.spending.check()
-        return all(test(solution) for test in self.tests)
 
 
 def joined(
@@ -203,39 +151,9 @@ def joined(
         tuple(steps),
         tuple(known),
         tuple(conditions),
-        tuple(compile_filter(condition, dictionary) for condition in conditions),
-        dictionary.spending,
         tuple(bound),
         tuple(bound[name] for name in names),
     )
-
-
-def _extended(
-    rows: list[tuple[int, ...]], terms: Sequence[int], step: JoinStep, spending: Spending
-) -> list[tuple[int, ...]]:
-    """The rows joined with the event's triples of a predicate."""
-    predicate, subject, s, object_, o, is_loop = step
-    found: list[tuple[int, ...]] = []
-    most = spending.most
-    for row in rows:
-        if len(found) > most:
-            break
-        for at in range(1, len(terms), 3):
-            if terms[at] != predicate:
-                continue
-            first, second = terms[at - 1], terms[at + 1]
-            if s != NEW and first != (subject if s == CONSTANT else row[s]):
-                continue
-            if is_loop:
-                if first == second:
-                    found.append((*row, first))
-            elif o == NEW:
-                found.append((*row, second) if s != NEW else (*row, first, second))
-            elif second == (object_ if o == CONSTANT else row[o]):
-                found.append(row if s != NEW else (*row, first))
-    if len(found) > MANY or len(found) > most:
-        spending.rows(len(found), len(found[0]))
-    return found
 
 
 def _place(term: Term | Var, bound: dict[str, int], dictionary: Dictionary) -> tuple[int, int]:

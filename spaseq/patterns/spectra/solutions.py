@@ -138,12 +138,12 @@ class Solutions:
         return tuple(self.take(self.events == event).by_row())
 
 
+#: The solutions of the empty pattern: one, which binds nothing.
 UNIT = Solutions(1, None, {})
 
 #: The solutions of a graph pattern that has none in any event.
 NO_SOLUTIONS = Solutions(0, np.zeros(0, dtype=np.int64), {})
 _FIRST: Final[Ids] = np.zeros(1, dtype=np.int64)
-"""The solutions of the empty pattern: one, which binds nothing."""
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[int]]) -> Solutions:
@@ -162,11 +162,6 @@ def from_rows(names: Sequence[str], by_event: Mapping[int, Sequence[Mapping[str,
     event = [event for event, found in by_event.items() for _ in found]
     columns = {name: np.array([row.get(name, UNBOUND) for row in rows], dtype=np.int64) for name in names}
     return Solutions(len(rows), np.array(event, dtype=np.int64), columns)
-
-
-def empty(names: Iterable[str]) -> Solutions:
-    """Return no solution."""
-    return table(list(names), [])
 
 
 def group_codes(columns: Sequence[Ids]) -> Ids:

@@ -1,30 +1,32 @@
 """An event that came alone: its triples in, the solutions of its graph patterns and a batch of one event out.
 
-What is asked (``asked``) is the same for all events, and stands in tables:
+``asked``, the same for all events, has tables in one array:
 
-    header      how many questions, GPMs and columns there are, and how many solutions of a question an event
-                may have; where what follows stands
-    of each     steps, variables, picks; where its solutions are kept, and how many there is room for;
-    question    what else is known; the ranks of its streams, a bit each; where the program of its
-                filters begins and ends, see ``conditions._kernel_machine``, and how many values of a
-                row that reads; where in ``batch`` its solutions are given, if they are, behind how many
-                there are; of each value its place in a row; of each column that is picked the
-                value it has; of each value that filters read its place in a row; the steps, see
-                ``gpm.spectra.single``; of what background graphs know where it stands in ``known``, as
-                ``gpm.spectra.lookup`` says, how many values its key has, and it binds besides, and of
-                each value of the key its place in a row
+    header      how many questions, GPMs and columns there are; where GPMs and columns stand; the width of a
+                row and how many rows there is room for; how many solutions of a question an event may have;
+                where ``batch`` has the columns' values, two buffers of rows, where each picked column
+                begins, the numbers from 0 on, and the stack of filters; where each question stands
+    question    steps, variables, picks; where its solutions are kept, and how many there is room for;
+                background tables; the ranks of its streams, a bit each; where the program of its
+                filters begins and ends, see ``filters._kernel_machine``, and how many values of a
+                row the program reads; where in ``batch`` its solutions are given, if they are, after
+                their number. Then the place in a row of each variable; the variable of each column that is
+                picked; the place in a row of each value that filters read; the steps, see
+                ``spectra.single``; of each background table where it stands in ``known``, as
+                ``spectra.lookup`` says, how many values its key has and how many it adds, and the
+                place in a row of each value of the key
     of a GPM    its question
     of a column its GPM, and which pick it is
 
-An event, which begins in ``log`` ``at`` some place, is its position, time, number, and place on the window's
-axis; how many events were kept before it, how many terms there are, how many triples it has; the rank of its
-stream, that stream, its graph's name, and the terms of its triples. ``firsts`` has, for each event that is
-kept, where its solutions of each question begin.
+An event begins ``at`` a place in ``store`` with its position, time, number, and place on the window's axis;
+how many events were kept before it, the number of ``codes``, the number of triples; the rank of its stream,
+that stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on ``store`` has, for each event
+that is kept, where its solutions of each question begin; then the solutions.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,23 +35,29 @@ from spaseq._jit import kernel, part
 from spaseq.matching.filters import _kernel_values as v
 from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters._kernel_machine import holds
-from spaseq.patterns.spectra.lookup import BUCKETS, FACTOR, ROWS, SHIFT
+from spaseq.patterns.spectra.lookup import BUCKETS, FACTOR, SHIFT
+from spaseq.patterns.spectra.lookup import ROWS as TABLE_ROWS
 from spaseq.patterns.spectra.single import CONSTANT, NEW
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
 
-#: Where what is asked says how many there are, where they stand, and where each question does.
+#: The header.
 QUESTIONS: Final = 0
 GPMS: Final = 1
 COLUMNS: Final = 2
 AT_GPMS: Final = 3
 AT_COLUMNS: Final = 4
 WIDTH: Final = 5
-PICKS: Final = 6
+ROWS: Final = 6
 MOST: Final = 7
-FIRST_QUESTION: Final = 8
+VALUES: Final = 8
+SCRATCH: Final = 9
+PICKS: Final = 10
+PLACES: Final = 11
+STACK: Final = 12
+FIRST_QUESTION: Final = 13
 
 #: A question.
 STEPS: Final = 0
@@ -74,11 +82,12 @@ O: Final = 4  # noqa: E741
 IS_LOOP: Final = 5
 STEP_SIZE: Final = 6
 
-#: What is known.
+#: A background table.
 TABLE: Final = 0
 KEYS: Final = 1
 OTHERS: Final = 2
-KNOWN_HEADER: Final = 3
+IS_LAST: Final = 3
+KNOWN_HEADER: Final = 4
 
 #: An event.
 POSITION: Final = 0
@@ -93,188 +102,246 @@ STREAM: Final = 8
 GRAPH: Final = 9
 EVENT_HEADER: Final = 10
 
-#: An event may have this many solutions of a pattern here.
-MOST_ROWS: Final = 32
+#: The events stand before this place in ``store``: there is room for more than the largest event has.
+FIRSTS: Final = 1 << 13
 
-#: In place of a size: LARGE, too many solutions or a filter that cannot be decided here; UNSEEN, a filter
-#: reads a term of unknown value, which is written after the header.
+#: In place of a size: LARGE: too many solutions, or a filter that compiled code cannot decide. UNSEEN: a
+#: filter reads a term of unknown value, which is written after the header.
 LARGE: Final = -1
 UNSEEN: Final = -2
 #: The code of a term of unknown value.
 UNKNOWN: Final = -1
 
 
+class JoinMachine(NamedTuple):
+    """What the joins of an event work on; in compiled code, the addresses of the arrays' first numbers.
+
+    ``numbers`` and ``codes`` are those of terms, ``floats`` those of a stack.
+    """
+
+    asked: Ints
+    known: Ints
+    store: Ints
+    batch: Ints
+    numbers: Floats
+    codes: Codes
+    floats: Floats
+
+
 @part
-def _judged(
-    asked: Ints, question: int, read: int, batch: Ints, row: int, stack: int, floats: Floats, numbers: Floats,
-    codes: Codes,
-) -> int:  # fmt: skip
-    """Whether a row passes its question's filters, as 0 or 1; or ``LARGE``, or ``UNSEEN``."""
-    for j in range(asked[question + READS]):
+def _judged(x: JoinMachine, a: int, at: int, row: int) -> int:
+    """Return 1 if a row of an event passes the filters of question ``a``, else 0; ``LARGE`` or ``UNSEEN``."""
+    asked, batch = x.asked, x.batch
+    read = a + QUESTION_HEADER + asked[a + NAMES] + asked[a + PICKED]
+    for j in range(asked[a + READS]):
         term = batch[row + asked[read + j]]
-        if term >= len(codes) or codes[term] == UNKNOWN:
+        if term >= x.store[at + TERMS] or x.codes[term] == UNKNOWN:
             batch[heads.HEAD] = term
             return UNSEEN
-    machine = v.RunMachine(asked, batch, floats, batch, numbers, codes)
-    begin, end = asked[question + PROGRAM], asked[question + PROGRAM_END]
-    verdict = holds(machine, stack, begin, end, 0, 0, row)
+    batch[heads.COLUMNS] = asked[PLACES]  # for now
+    machine = v.RunMachine(asked, batch, x.floats, batch, x.numbers, x.codes)
+    verdict = holds(machine, asked[STACK], asked[a + PROGRAM], asked[a + PROGRAM_END], 0, 0, row)
     if verdict == v.UNKNOWN:
         return LARGE
     return v.TRUE if verdict == v.TRUE else v.FALSE
 
 
-@kernel
-def alone(
-    asked: Ints, known: Ints, log: Ints, at: int, firsts: Ints, kept: Ints,
-    numbers: Floats, codes: Codes, floats: Floats, batch: Ints,
-) -> int:  # fmt: skip
-    """Writes the batch, and keeps the solutions; returns its size, or what is below zero.
+@part
+def _extended(x: JoinMachine, at: int, step: int, rows: int, count: int, spare: int, bound: int) -> int:
+    """Join rows of ``bound`` values with the event's triples of a step.
 
-    With ``LARGE`` and ``UNSEEN`` nothing has happened. What is less is the size below zero: some term in the
-    columns, which stand at its end, is not known to ``codes``. ``floats`` are those of a stack.
+    Writes the joined rows to ``spare``; returns their number, or ``LARGE``.
     """
-    questions, gpms, columns = asked[QUESTIONS], asked[GPMS], asked[COLUMNS]
-    width, before, triples = asked[WIDTH], log[at + BEFORE], log[at + TRIPLES]
-    begin, end = before * questions, (before + 1) * questions
-    to = heads.HEAD + columns
-    write = to + 6 + heads.SHARE * gpms
-    scratch = write + asked[PICKS] * MOST_ROWS
-    place = scratch + 2 * MOST_ROWS * width  # of each pick, where its column begins
-    # Where a row's values stand in it, and the stack of filters.
-    places = place + asked[PICKS]
-    stack = places + width
-    picks = 0
-    is_known = True
-    for q in range(questions):
-        a = asked[FIRST_QUESTION + q]
-        rows, spare, bound = scratch, scratch + MOST_ROWS * width, 0
-        count = (asked[a + STREAMS] >> log[at + RANK]) & 1
-        names, picked, reads = asked[a + NAMES], asked[a + PICKED], asked[a + READS]
-        order = a + QUESTION_HEADER
-        read = order + names + picked
-        step = read + reads
-        given = asked[a + GIVEN]
-        if given != 0 and count > 0:
-            count = batch[given]
-            for r in range(count):
-                for j in range(names):
-                    batch[rows + r * width + j] = batch[given + 1 + r * names + j]
-        for _ in range(asked[a + STEPS]):
-            s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
-            found = 0
-            for r in range(count):
-                row = rows + r * width
-                for i in range(triples):
-                    triple = at + EVENT_HEADER + 3 * i
-                    if log[triple + 1] != asked[step + PREDICATE]:
-                        continue
-                    first, second = log[triple], log[triple + 2]
-                    if s != NEW and first != (asked[step + SUBJECT] if s == CONSTANT else batch[row + s]):
-                        continue
-                    if is_loop:
-                        if first != second:
-                            continue
-                    elif o != NEW and second != (asked[step + OBJECT] if o == CONSTANT else batch[row + o]):
-                        continue
-                    if found == MOST_ROWS:
-                        return LARGE
-                    new = spare + found * width
-                    for j in range(bound):
-                        batch[new + j] = batch[row + j]
-                    new += bound
-                    if s == NEW:
-                        batch[new] = first
-                        new += 1
-                    if o == NEW and not is_loop:
-                        batch[new] = second
-                    found += 1
-            bound += (1 if s == NEW else 0) + (1 if o == NEW and not is_loop else 0)
-            rows, spare, count = spare, rows, found
-            step += STEP_SIZE
-        has_program = asked[a + PROGRAM] < asked[a + PROGRAM_END]
-        if has_program:
-            batch[heads.COLUMNS] = places  # for now
-        for which in range(asked[a + KNOWN]):
-            # Many rows may be known of which few pass.
-            is_last = has_program and which == asked[a + KNOWN] - 1
-            table, keys, others = asked[step + TABLE], asked[step + KEYS], asked[step + OTHERS]
-            entry, buckets = table + known[table + ROWS], table + BUCKETS
-            found = 0
-            for r in range(count):
-                row = rows + r * width
-                code = np.uint64(0)
-                for j in range(keys):
-                    code = (code ^ np.uint64(batch[row + asked[step + KNOWN_HEADER + j]])) * np.uint64(FACTOR)
-                bucket = buckets + np.int64(code >> np.uint64(known[table + SHIFT]))
-                for i in range(known[bucket], known[bucket + 1]):
-                    other = entry + i * (keys + others)
-                    is_it = True
-                    for j in range(keys):
-                        is_it &= known[other + j] == batch[row + asked[step + KNOWN_HEADER + j]]
-                    if not is_it:
-                        continue
-                    if found == MOST_ROWS:
-                        return LARGE
-                    new = spare + found * width
-                    for j in range(bound):
-                        batch[new + j] = batch[row + j]
-                    for j in range(others):
-                        batch[new + bound + j] = known[other + keys + j]
-                    verdict = v.TRUE
-                    if is_last:
-                        verdict = _judged(asked, a, read, batch, new, stack, floats, numbers, codes)
-                    if verdict < 0:
-                        return verdict
-                    found += verdict
-            bound += others
-            rows, spare, count = spare, rows, found
-            step += KNOWN_HEADER + keys
-        if has_program and asked[a + KNOWN] == 0:
-            found = 0
-            for r in range(count):
-                row = rows + r * width
-                verdict = _judged(asked, a, read, batch, row, stack, floats, numbers, codes)
-                if verdict < 0:
-                    return verdict
-                if verdict == v.TRUE:
-                    for j in range(bound):
-                        batch[rows + found * width + j] = batch[row + j]
-                    found += 1
-            count = found
-        first_row = firsts[begin + q]
-        if count > asked[MOST] or first_row + count > asked[a + ROOM]:
-            return LARGE
-        firsts[end + q] = first_row + count
+    asked, store, batch = x.asked, x.store, x.batch
+    width, predicate = asked[WIDTH], asked[step + PREDICATE]
+    s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
+    found = 0
+    for r in range(count):
+        row = rows + r * width
+        for i in range(store[at + TRIPLES]):
+            triple = at + EVENT_HEADER + 3 * i
+            if store[triple + 1] != predicate:
+                continue
+            first, second = store[triple], store[triple + 2]
+            if s != NEW and first != (asked[step + SUBJECT] if s == CONSTANT else batch[row + s]):
+                continue
+            if is_loop:
+                if first != second:
+                    continue
+            elif o != NEW and second != (asked[step + OBJECT] if o == CONSTANT else batch[row + o]):
+                continue
+            if found == asked[ROWS]:
+                return LARGE
+            new = spare + found * width
+            for j in range(bound):
+                batch[new + j] = batch[row + j]
+            new += bound
+            if s == NEW:
+                batch[new] = first
+                new += 1
+            if o == NEW and not is_loop:
+                batch[new] = second
+            found += 1
+    return found
+
+
+@part
+def _continued(
+    x: JoinMachine, a: int, at: int, step: int, rows: int, count: int, spare: int, bound: int
+) -> int:
+    """Join rows of ``bound`` values with a table of question ``a``, which is described at ``step``.
+
+    Writes the joined rows to ``spare``; returns their number, ``LARGE`` or ``UNSEEN``. The last table's rows
+    are filtered at once: many may be known of which few pass.
+    """
+    asked, known, batch = x.asked, x.known, x.batch
+    width, table, keys, others = asked[WIDTH], asked[step + TABLE], asked[step + KEYS], asked[step + OTHERS]
+    is_filtered = asked[a + PROGRAM] < asked[a + PROGRAM_END] and asked[step + IS_LAST] != 0
+    found, key = 0, step + KNOWN_HEADER
+    for r in range(count):
+        row = rows + r * width
+        code = np.uint64(0)
+        for j in range(keys):
+            code = (code ^ np.uint64(batch[row + asked[key + j]])) * np.uint64(FACTOR)
+        bucket = table + BUCKETS + np.int64(code >> np.uint64(known[table + SHIFT]))
+        for i in range(known[bucket], known[bucket + 1]):
+            other = table + known[table + TABLE_ROWS] + i * (keys + others)
+            is_it = True
+            for j in range(keys):
+                is_it &= known[other + j] == batch[row + asked[key + j]]
+            if not is_it:
+                continue
+            if found == asked[ROWS]:
+                return LARGE
+            new = spare + found * width
+            for j in range(bound):
+                batch[new + j] = batch[row + j]
+            for j in range(others):
+                batch[new + bound + j] = known[other + keys + j]
+            verdict = _judged(x, a, at, new) if is_filtered else v.TRUE
+            if verdict < 0:
+                return verdict
+            found += verdict
+    return found
+
+
+@part
+def _passed(x: JoinMachine, a: int, at: int, rows: int, count: int, bound: int) -> int:
+    """Keep the rows of ``bound`` values that pass the filters.
+
+    Returns their number, ``LARGE`` or ``UNSEEN``.
+    """
+    width, found = x.asked[WIDTH], 0
+    for r in range(count):
+        row = rows + r * width
+        verdict = _judged(x, a, at, row)
+        if verdict < 0:
+            return verdict
+        if verdict == v.TRUE:
+            for j in range(bound):
+                x.batch[rows + found * width + j] = x.batch[row + j]
+            found += 1
+    return found
+
+
+@part
+def _solved(x: JoinMachine, a: int, at: int) -> tuple[int, int]:
+    """Return how many rows question ``a`` has in an event, or ``LARGE`` or ``UNSEEN``; and where they are."""
+    asked, batch = x.asked, x.batch
+    rows, bound, width = asked[SCRATCH], 0, asked[WIDTH]
+    spare = rows + asked[ROWS] * width
+    count = (asked[a + STREAMS] >> x.store[at + RANK]) & 1
+    names, given = asked[a + NAMES], asked[a + GIVEN]
+    if given != 0 and count > 0:
+        count = batch[given]
         for r in range(count):
             for j in range(names):
-                into = asked[a + KEPT] + (first_row + r) * names + j
-                kept[into] = batch[rows + r * width + asked[order + j]]
-        for i in range(picked):
-            batch[place + picks] = write
-            picks += 1
-            value = asked[order + names + i]
-            for r in range(count):
-                term = 0 if value < 0 else batch[rows + r * width + asked[order + value]]
-                batch[write] = term
-                write += 1
-                if term >= log[at + TERMS] or codes[term] == UNKNOWN:
-                    is_known = False
-    # The kernel refers to a row by its number among the kept rows.
+                batch[rows + r * width + j] = batch[given + 1 + r * names + j]
+    step = a + QUESTION_HEADER + names + asked[a + PICKED] + asked[a + READS]
+    for _ in range(asked[a + STEPS]):
+        count = _extended(x, at, step, rows, count, spare, bound)
+        if count < 0:
+            return count, rows
+        s, o, is_loop = asked[step + S], asked[step + O], asked[step + IS_LOOP] != 0
+        bound += (1 if s == NEW else 0) + (1 if o == NEW and not is_loop else 0)
+        rows, spare = spare, rows
+        step += STEP_SIZE
+    for _ in range(asked[a + KNOWN]):
+        count = _continued(x, a, at, step, rows, count, spare, bound)
+        if count < 0:
+            return count, rows
+        bound += asked[step + OTHERS]
+        rows, spare = spare, rows
+        step += KNOWN_HEADER + asked[step + KEYS]
+    if asked[a + PROGRAM] < asked[a + PROGRAM_END] and asked[a + KNOWN] == 0:
+        count = _passed(x, a, at, rows, count, bound)
+    return count, rows
+
+
+@part
+def _describe(x: JoinMachine, at: int) -> None:
+    """Write the head of the batch: the event, where its columns stand, and the rows of each GPM."""
+    asked, store, batch = x.asked, x.store, x.batch
+    begin = FIRSTS + store[at + BEFORE] * asked[QUESTIONS]
+    end, columns = begin + asked[QUESTIONS], asked[COLUMNS]
+    # The matcher's kernel refers to a row by its number among the kept rows.
     for c in range(columns):
         column = asked[AT_COLUMNS] + 2 * c
         q = asked[asked[AT_GPMS] + asked[column]]
-        batch[heads.HEAD + c] = batch[place + asked[column + 1]] - firsts[begin + q]
-    batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, log[at + POSITION], heads.HEAD
+        batch[heads.HEAD + c] = batch[asked[PICKS] + asked[column + 1]] - store[begin + q]
+    to = heads.HEAD + columns
+    batch[heads.SIZE], batch[heads.START], batch[heads.COLUMNS] = 1, store[at + POSITION], heads.HEAD
     batch[heads.TIME], batch[heads.STREAM], batch[heads.NUMBER] = to, to + 1, to + 2
     batch[heads.AXIS], batch[heads.SHARES] = to + 3, to + 4
-    batch[to], batch[to + 1] = log[at + TIME], log[at + RANK]
-    batch[to + 2], batch[to + 3] = log[at + NUMBER], log[at + AXIS]
+    batch[to], batch[to + 1] = store[at + TIME], store[at + RANK]
+    batch[to + 2], batch[to + 3] = store[at + NUMBER], store[at + AXIS]
     share = to + 6
     batch[to + 4] = share
-    for g in range(gpms):
+    for g in range(asked[GPMS]):
         q = asked[asked[AT_GPMS] + g]
-        if firsts[begin + q] < firsts[end + q]:
-            batch[share], batch[share + 1], batch[share + 2] = g, firsts[begin + q], firsts[end + q]
+        if store[begin + q] < store[end + q]:
+            batch[share], batch[share + 1], batch[share + 2] = g, store[begin + q], store[end + q]
             share += heads.SHARE
     batch[to + 5] = share
+
+
+@kernel
+def alone(
+    asked: Ints, known: Ints, store: Ints, at: int, numbers: Floats, codes: Codes, floats: Floats, batch: Ints
+) -> int:
+    """Write the batch, and keep the solutions; return the batch's size, or a number below zero.
+
+    ``LARGE`` and ``UNSEEN``: nothing has happened. A lower number is the size below zero: some term in the
+    columns, which stand at the end, is not known to ``codes``. ``floats`` are those of a stack.
+    """
+    store[at + TERMS] = len(codes)
+    x = v.pointer(JoinMachine(asked, known, store, batch, numbers, codes, floats))
+    questions = asked[QUESTIONS]
+    begin = FIRSTS + store[at + BEFORE] * questions
+    write, picks, is_known = asked[VALUES], asked[PICKS], True
+    for q in range(questions):
+        a = asked[FIRST_QUESTION + q]
+        count, rows = _solved(x, a, at)
+        if count < 0:
+            return count
+        first_row, names = store[begin + q], asked[a + NAMES]
+        if count > asked[MOST] or first_row + count > asked[a + ROOM]:
+            return LARGE
+        store[begin + questions + q] = first_row + count
+        order, into = a + QUESTION_HEADER, asked[a + KEPT] + first_row * names
+        for r in range(count):
+            row = rows + r * asked[WIDTH]
+            for j in range(names):
+                store[into + r * names + j] = batch[row + asked[order + j]]
+        for i in range(asked[a + PICKED]):
+            batch[picks] = write
+            picks += 1
+            value = asked[order + names + i]
+            for r in range(count):
+                term = 0 if value < 0 else batch[rows + r * asked[WIDTH] + asked[order + value]]
+                batch[write] = term
+                write += 1
+                if term >= store[at + TERMS] or codes[term] == UNKNOWN:
+                    is_known = False
+    _describe(x, at)
     return int(write if is_known else -write)

@@ -6,7 +6,8 @@ few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -17,8 +18,7 @@ from spaseq.alone import Single
 from spaseq.events import Clock, EventBatch, Stamp
 from spaseq.matching.columns.alone import _kernel_alone as k
 from spaseq.matching.columns.chunk import SolvedBatch
-from spaseq.patterns.sharing import Values
-from spaseq.patterns.spectra.single import MOST_TRIPLES
+from spaseq.patterns.sharing import FEW_TRIPLES, Values
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
@@ -26,12 +26,12 @@ Ints = npt.NDArray[np.int64]
 
 #: Events are made a batch when there are this many.
 _MOST: Final = 256
-#: Room for solutions of each pattern at first.
-_ROWS: Final = 1_024
-#: The size of the log in integers: more than the largest event has.
-_LOG: Final = 1 << 13
+#: Room for solutions of each pattern: an event with more is large.
+ROWS: Final = 1_024
+#: Room for events in the store, in integers.
+_LOG: Final = k.FIRSTS
 #: Writers of events, by their number of triples; larger events are rare.
-_WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(MOST_TRIPLES + 1)]
+_WORDS: Final = [Struct(f"={k.EVENT_HEADER + 3 * count}q") for count in range(FEW_TRIPLES + 1)]
 
 
 class Counts(NamedTuple):
@@ -42,13 +42,14 @@ class Counts(NamedTuple):
     rows: Ints
 
 
-class Lone:
+class SolvedEvent:
     """A single event with one solution, as numbers, of which objects are made on demand.
 
-    ``numbers``: as in a log; ``values``: the values of the solution's ``names``.
+    ``numbers``: as in a log; ``values``: the values of the solution's ``names``. Its terms are kept while
+    it is referenced. It answers like a ``SolvedBatch`` that has the event.
     """
 
-    __slots__ = ("_clock", "_event", "dictionary", "names", "numbers", "values")
+    __slots__ = ("__weakref__", "_clock", "_dictionary", "_event", "_names", "_numbers", "_values")
 
     def __init__(
         self,
@@ -58,42 +59,42 @@ class Lone:
         names: Sequence[str],
         values: Sequence[int],
     ) -> None:
-        self.dictionary, self._clock = dictionary, clock
+        self._dictionary, self._clock = dictionary, clock
         self._event: Single | None = None
-        self.numbers, self.names, self.values = numbers, names, values
+        self._numbers, self._names, self._values = numbers, names, values
+        dictionary.hold(self)
 
-    @property
-    def time(self) -> int:
-        """The time of the event."""
-        return self.numbers[k.TIME]
-
-    @property
-    def event(self) -> Single:
-        """The event."""
-        if self._event is None:
-            _, time, n, _, _, _, _, _, stream, graph, *terms = self.numbers
-            stamp = Stamp(time, stream, n)
-            self._event = Single(self.dictionary, self._clock, stamp, graph, tuple(terms))
-        return self._event
-
-    def solution(self) -> dict[str, int]:
-        """Return the solution without unbound variables."""
-        return {name: term for name, term in zip(self.names, self.values, strict=True) if term}
-
-    def live_ids(self) -> Iterator[int]:
+    def live_ids(self) -> Iterator[Ints]:
         """Yield the ids in the event and the solution."""
-        yield from self.numbers[k.STREAM :]
-        yield from self.values
+        yield np.array((*self._numbers[k.STREAM :], *self._values), dtype=np.int64)
+
+    def time(self, position: int) -> int:
+        """Return the time of the event."""
+        del position
+        return self._numbers[k.TIME]
+
+    def event(self, position: int) -> tuple[Single, int]:
+        """Return the event, and its number in itself."""
+        del position
+        if self._event is None:
+            _, time, n, _, _, _, _, _, stream, graph, *terms = self._numbers
+            stamp = Stamp(time, stream, n)
+            self._event = Single(self._dictionary, self._clock, stamp, graph, tuple(terms))
+        return self._event, 0
+
+    def row(self, g: int, i: int) -> dict[str, int]:
+        """Return the solution without its unbound variables."""
+        del g, i
+        return {name: term for name, term in zip(self._names, self._values, strict=True) if term}
 
 
 class Singles:
-    """Events at consecutive positions from ``first`` to ``end``, exclusive (None if there are none).
+    """``size`` events at consecutive positions from ``first`` to ``end``, exclusive.
 
     Several GPMs may be equal but for the names of variables: ``asked`` has the number of each GPM's distinct
-    pattern, ``widths`` the number of values in a solution of each pattern. ``firsts``: by event, where its
-    solutions of each pattern begin. ``kept``: by pattern, the solutions, ``(rows, width)``: views of
-    ``values`` at ``begin``, with room for ``rooms`` rows. ``log``: the ``size`` events, in the layout of
-    ``_kernel_alone``; the next event is written at ``used``.
+    pattern, ``widths`` the number of values in a solution of each pattern. ``store``: the events, in the
+    layout of ``_kernel_alone``; the next event is written at ``used``. ``kept``: by pattern, the solutions,
+    ``(rows, width)``, with room for ``ROWS`` rows: views of ``store`` at ``begin``.
 
     Everything is numbers: the garbage collector would examine the whole process because of objects that live
     for a while.
@@ -103,6 +104,7 @@ class Singles:
         self,
         dictionary: Dictionary,
         clock: Clock,
+        ranks: Mapping[int, int],
         names: Sequence[Sequence[str]],
         asked: Sequence[int],
         told: Sequence[bool],
@@ -110,80 +112,54 @@ class Singles:
         watch: Callable[[Ints], None] | None = None,
         ordered_by: Sequence[str] = (),
     ) -> None:
-        """``told``: by GPM, whether its solutions count as relevant; ``tells``: see ``PushedPattern.tell``.
-
-        ``watch``: called with the number of solutions by counted event and GPM. ``ordered_by``: the variables
-        that order the solutions of each event in a batch.
+        """``ranks``: of streams by id, 0 for all others; ``told``: by GPM, whether its solutions count as
+        relevant; ``tells``: see ``PushedPattern.tell``; ``watch``: called with the number of solutions by
+        counted event and GPM; ``ordered_by``: the variables that order the solutions of an event in a batch.
         """
-        self.end: int | None = None
-        self.first = self.size = self.used = self._last = self._oldest = 0
-        self._dictionary, self._clock = dictionary, clock
+        self.first = self.end = self.size = self.used = self._last = self._oldest = 0
+        self._dictionary, self._clock, self._ranks = dictionary, clock, ranks
         self._names, self.asked, self._of = names, asked, np.array(asked, dtype=np.int64)
         self._told = np.array(told, dtype=np.bool_)
         self._tells, self._watch, self._ordered_by = tells, watch, ordered_by
         width = dict(zip(asked, map(len, names), strict=True))
         self.widths = [width[question] for question in range(len(width))]
-        self.firsts = np.zeros((_MOST + 1) * len(width), dtype=np.int64)
-        self._firsts = self.firsts.reshape(_MOST + 1, len(width))
-        self.log = np.zeros(_LOG, dtype=np.int64)
-        self._words = self.log.data
-        # Where each event begins in the log.
+        # Where each part of the store begins, and where the last one ends.
+        sizes = [(_MOST + 1) * len(width), *(ROWS * each for each in self.widths)]
+        firsts, *ends = accumulate(sizes, initial=k.FIRSTS)
+        self.begin, self.store = ends[:-1], np.zeros(ends[-1], dtype=np.int64)
+        self._firsts = self.store[firsts : ends[0]].reshape(_MOST + 1, len(width))
+        self.kept = [
+            self.store[begin:end].reshape(ROWS, each)
+            for (begin, end), each in zip(pairwise(ends), self.widths, strict=True)
+        ]
+        self._words = self.store.data
+        # Where each event begins.
         self._begins: list[int] = []
-        self._place([_ROWS] * len(width))
         self._counted = 0
         self._counts = self._none()
-
-    def _place(self, rooms: Sequence[int]) -> None:
-        """Make room in ``values`` for this many solutions of each pattern."""
-        sizes = [room * width for room, width in zip(rooms, self.widths, strict=True)]
-        self.rooms, self.begin = rooms, [sum(sizes[:q]) for q in range(len(sizes))]
-        self.values = np.zeros(sum(sizes), dtype=np.int64)
-        self.kept = [
-            self.values[begin : begin + size].reshape(room, width)
-            for begin, size, room, width in zip(self.begin, sizes, rooms, self.widths, strict=True)
-        ]
 
     def _none(self) -> Counts:
         nothing = np.zeros(len(self.asked), dtype=np.int64)
         return Counts(0, nothing, nothing)
 
-    def fits(self, terms: int) -> bool:
-        """Return whether there is room for another event with this many terms."""
-        return self.size < _MOST and self.used + k.EVENT_HEADER + terms <= _LOG
+    def write(self, event: Single, position: int, axis: int) -> bool:
+        """Write an event to the log; ``add`` makes it one of the events.
 
-    def write(self, event: Single, position: int, rank: int, axis: int, limit: int) -> None:
-        """Write an event, which ``fits``, to the log; ``add`` makes it one of the events.
-
-        ``rank``: the rank of its stream; ``axis``: its place on the window's axis; all ids are below
-        ``limit``.
+        ``axis``: its place on the window's axis. Returns False, and writes nothing, if there is no room, or
+        if the event at ``position`` does not follow the last one.
         """
-        terms, (time, stream, n) = event.terms, event.at
+        terms, (time, stream, n), used = event.terms, event.at, self.used
+        end = used + k.EVENT_HEADER + len(terms)
+        if self.size >= _MOST or end > _LOG or (self.size and position != self.end):
+            return False
         triples = len(terms) // 3
-        header = position, time, n, axis, self.size, limit, triples, rank, stream, event.named
-        if triples <= MOST_TRIPLES:
-            _WORDS[triples].pack_into(self._words, 8 * self.used, *header, *terms)
+        rank = self._ranks.get(stream, 0)
+        header = position, time, n, axis, self.size, 0, triples, rank, stream, event.named
+        if triples <= FEW_TRIPLES:
+            _WORDS[triples].pack_into(self._words, 8 * used, *header, *terms)
         else:
-            self.log[self.used : self.used + k.EVENT_HEADER + len(terms)] = (*header, *terms)
-
-    def solved(self, solutions: Sequence[Values]) -> bool:
-        """Keep the GPMs' solutions in the next event; return False if there is no room."""
-        begin = self._firsts[self.size].tolist()
-        end = list(begin)
-        for question, values in zip(self.asked, solutions, strict=True):
-            end[question] = begin[question] + len(values)
-            if end[question] > len(self.kept[question]):
-                return False
-            if values and self.widths[question]:
-                self.kept[question][begin[question] : end[question]] = values
-        self._firsts[self.size + 1] = end
+            self.store[used:end] = (*header, *terms)
         return True
-
-    def widen(self, solutions: Sequence[Values]) -> None:
-        """Make room for these solutions; there must be no events."""
-        rooms = list(self.rooms)
-        for question, values in zip(self.asked, solutions, strict=True):
-            rooms[question] = max(rooms[question], len(values))
-        self._place(rooms)
 
     def add(self, position: int, terms: int, axis: int, oldest: int) -> None:
         """Add the event that was written, with ``terms`` terms, after its solutions.
@@ -196,11 +172,6 @@ class Singles:
         self.size += 1
         self.used += k.EVENT_HEADER + terms
         self.end, self._last, self._oldest = position + 1, axis, oldest
-
-    def spans(self) -> tuple[list[int], list[int]]:
-        """Return where the solutions of each pattern in the last event begin and end."""
-        begins, ends = self._firsts[self.size - 1 : self.size + 1].tolist()
-        return begins, ends
 
     def span(self, position: int, g: int) -> range:
         """Return the rows of a GPM's solutions in an event."""
@@ -215,19 +186,19 @@ class Singles:
         wanted = list(key)
         return [row for row, values in zip(span, kept, strict=True) if [values[p] for p in places] == wanted]
 
-    def solution(self, position: int, g: int, row: int) -> Lone:
+    def solution(self, position: int, g: int, row: int) -> SolvedEvent:
         """Return an event with one of a GPM's solutions in it."""
         begins, number = self._begins, position - self.first
         end = begins[number + 1] if number + 1 < self.size else self.used
         question = self.asked[g]
         width = self.widths[question]
         at = self.begin[question] + row * width
-        return Lone(
+        return SolvedEvent(
             self._dictionary,
             self._clock,
-            self.log[begins[number] : end].tolist(),
+            self.store[begins[number] : end].tolist(),
             self._names[g],
-            self.values[at : at + width].tolist(),
+            self.store[at : at + width].tolist(),
         )
 
     def live_ids(self) -> Iterator[Ints]:
@@ -241,14 +212,14 @@ class Singles:
     def _headers(self) -> Ints:
         """Return the headers of the events, ``(events, EVENT_HEADER)``."""
         begins = np.array(self._begins, dtype=np.int64)
-        headers: Ints = self.log[begins[:, None] + np.arange(k.EVENT_HEADER)]
+        headers: Ints = self.store[begins[:, None] + np.arange(k.EVENT_HEADER)]
         return headers
 
     def _terms(self, headers: Ints) -> Ints:
         """Return the terms of all events, one after the other."""
         counts = 3 * headers[:, k.TRIPLES]
         before = np.arange(1, self.size + 1) * k.EVENT_HEADER
-        terms: Ints = self.log[np.arange(int(counts.sum())) + np.repeat(before, counts)]
+        terms: Ints = self.store[np.arange(int(counts.sum())) + np.repeat(before, counts)]
         return terms
 
     def counts(self) -> Counts:
@@ -290,7 +261,7 @@ class Singles:
         """Return the events as a batch, and the last ``oldest`` of ``add``; remove them."""
         self._counts = self.counts()
         chunk = self.chunk()
-        self.end, self.size, self.used, self._counted = None, 0, 0, 0
+        self.size = self.used = self._counted = 0
         self._begins = []
         return chunk, self._oldest
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spaseq.alone import Single
-from spaseq.events import Clock, Stamp
+from spaseq.events import Clock
 from spaseq.language.scope import mentioned
 from spaseq.language.syntax import Filter
 from spaseq.language.syntax.printing import print_expression
 from spaseq.matching.columns.alone import _kernel_alone as k
-from spaseq.matching.columns.alone._kernel_alone import LARGE, MOST_ROWS
-from spaseq.matching.columns.alone.singles import Counts, Singles
+from spaseq.matching.columns.alone._kernel_alone import LARGE
+from spaseq.matching.columns.alone.singles import ROWS, Counts, Singles
 from spaseq.matching.columns.history import History
 from spaseq.matching.columns.matcher import PushedPattern, Solve
 from spaseq.matching.filters import _kernel_values as v
@@ -24,25 +25,32 @@ from spaseq.matching.filters import batch as heads
 from spaseq.matching.filters.numbers import Numbers
 from spaseq.matching.filters.postfix import BeyondTables, FilterSite, Instruction, steps
 from spaseq.matching.filters.programs import Cell, Programs, Sections
-from spaseq.patterns.sharing import Values
-from spaseq.patterns.spectra.single import MOST_TRIPLES, Continues, SingleJoin
+from spaseq.patterns.sharing import FEW_TRIPLES, Values
+from spaseq.patterns.spectra.single import Continues, SingleJoin
 from spaseq.patterns.spectra.solutions import Solutions
-from spaseq.terms.dictionary import UNBOUND, Dictionary
+from spaseq.terms.dictionary import Dictionary
 
 # The patterns of a query's GPMs as tables for single events, in the layout of ``_kernel_alone``.
 
 Ints = npt.NDArray[np.int64]
 
-_MOST_TERMS: Final = 3 * MOST_TRIPLES
+#: Compiled code reads all triples of an event for each of a pattern's; larger events are left to columns.
+_MOST_TERMS: Final = 3 * FEW_TRIPLES
 
 #: Solutions of several background graphs are joined for each query up to this size.
 _MOST_KNOWN: Final = 1 << 16
+
+#: There is room for this many rows of a pattern in an event at first.
+_FEW_ROWS: Final = 32
+
+#: A join, where the program of its filters begins and ends, and where in a row the values are that it reads.
+_Compiled = tuple[SingleJoin, tuple[Cell, Cell], list[int]]
 
 
 class Joins:
     """Joins of an event's triples by compiled code; ``batch`` is the event in the layout of ``nfa``'s kernel.
 
-    What is more than a join of few triples and filters of numbers is given to it.
+    Patterns that are more than a join of few triples and filters of numbers are given their solutions.
     """
 
     def __init__(
@@ -53,51 +61,42 @@ class Joins:
         columns: Sequence[tuple[int, int]],
         dictionary: Dictionary,
         most: int,
+        rows: int = _FEW_ROWS,
+        is_given: bool = False,
     ) -> None:
         """``streams``: by pattern, the ranks of its streams as bits; ``asked``: the pattern of each GPM;
         ``columns``: pairs of a GPM and the number of one of its values, -1 for none; ``most``: how many
-        solutions of a pattern an event may have.
+        solutions of a pattern an event may have; ``rows``: how many rows there is room for; ``is_given``: the
+        solutions of all patterns are given.
         """
         code = Sections()
         programs = Programs(code, {}, {}, (), dictionary.pin)
-        joined = [_compiled(question.join, programs) for question in questions]
+        joined = [None if is_given else _compiled(question.join, programs) for question in questions]
         picks = sorted({(asked[g], value) for g, value in columns})
         width = max(
             len(of.names) if join is None else len(join[0].bound)
             for of, join in zip(questions, joined, strict=True)
         )
-        header = [len(questions), len(asked), len(columns), 0, 0, width, len(picks), most]
-        table: list[Cell] = [*header, *(0 for _ in questions)]
-        self._places = []
+        self.rows = rows
+        #: Where the columns begin in ``batch``.
+        self.values = heads.HEAD + len(columns) + 6 + heads.SHARE * len(asked)
+        scratch = self.values + len(picks) * rows
+        at_picks = scratch + 2 * width * rows
+        places = at_picks + len(picks)
+        self._size = places + width + v.STACK
+        head = [len(questions), len(asked), len(columns), 0, 0, width, rows, most, self.values]
+        table: list[Cell] = [*head, scratch, at_picks, places, places + width, *(0 for _ in questions)]
+        self._places: list[int] = []
         # Background graphs and other tables to join rows with, and their places in the table.
         self._asked: list[tuple[Continues, int]] = []
         self._known, self._is_small = np.zeros(1, dtype=np.int64), True
         self._versions: list[int] = []
-        #: Where the columns begin in ``batch``.
-        self.values = heads.HEAD + len(columns) + 6 + heads.SHARE * len(asked)
-        places = self.values + (len(picks) + 2 * width) * k.MOST_ROWS + len(picks)
-        # What gives solutions, and where in ``batch``.
-        self._given: list[tuple[Solve, int]] = []
-        size = places + width + v.STACK
-        for number, (question, ranks) in enumerate(zip(questions, streams, strict=True)):
+        # Patterns with solutions that are given: the number of each, what solves it, its place in ``batch``.
+        self._given: list[tuple[int, Solve, int]] = []
+        for number, (question, ranks, join) in enumerate(zip(questions, streams, joined, strict=True)):
             table[k.FIRST_QUESTION + number] = len(table)
             self._places.append(len(table))
-            picked = [value for of, value in picks if of == number]
-            known_join = joined[number]
-            if known_join is None:
-                names = len(question.names)
-                table += [0, names, len(picked), 0, 0, 0, ranks, 0, 0, 0, size, *range(names), *picked]
-                self._given.append((question.solve, size))
-                size += 1 + names * k.MOST_ROWS
-                continue
-            join, program, reads = known_join
-            table += [len(join.steps), len(join.order), len(picked), 0, 0, len(join.known), ranks]
-            table += [*program, len(reads), 0, *join.order, *picked, *reads]
-            for step in join.steps:
-                table += map(int, step)
-            for known in join.known:
-                self._asked.append((known, len(table)))
-                table += [0, len(known.places), len(known.others), *known.places]
+            self._describe(table, number, question, ranks, join, [of for q, of in picks if q == number])
         table[k.AT_GPMS] = len(table)
         table += asked
         table[k.AT_COLUMNS] = len(table)
@@ -107,40 +106,83 @@ class Joins:
         self._numbers = Numbers.of(dictionary)
         self._numbers.cover(np.array([*programs.constants], dtype=np.int64))
         self._floats = np.zeros(1 + 2 * v.DEEPEST)
-        self.batch = np.zeros(size, dtype=np.int64)
-        self._words = self.batch.data
+        self.batch = np.zeros(self._size, dtype=np.int64)
         self.batch[places : places + width] = np.arange(width)
-        self._kept: Ints | None = None
+        self._words = self.batch.data
+        self._store: Ints | None = None
 
-    def take(self, singles: Singles, terms: int, event: Single) -> int:
-        """Joins the event that was written last; returns what ``_kernel_alone.alone`` does."""
-        if terms > _MOST_TERMS:
+    def _describe(
+        self,
+        table: list[Cell],
+        number: int,
+        question: PushedPattern,
+        ranks: int,
+        compiled: _Compiled | None,
+        picked: Sequence[int],
+    ) -> None:
+        """Add a question to the table."""
+        names = len(question.names)
+        if compiled is None:
+            table += [0, names, len(picked), 0, ROWS, 0, ranks, 0, 0, 0, self._size, *range(names), *picked]
+            self._given.append((number, question.solve, self._size))
+            self._size += 1 + names * self.rows
+            return
+        join, program, reads = compiled
+        table += [len(join.steps), names, len(picked), 0, ROWS, len(join.known), ranks]
+        table += [*program, len(reads), 0, *join.order, *picked, *reads]
+        for step in join.steps:
+            table += map(int, step)
+        for known in join.known:
+            self._asked.append((known, len(table)))
+            is_last = known is join.known[-1]
+            table += [0, len(known.places), len(known.others), int(is_last), *known.places]
+
+    def take(self, singles: Singles, event: Single) -> int:
+        """Join the event that was written last; return what ``_kernel_alone.alone`` does."""
+        if len(event.terms) > _MOST_TERMS:
             return k.LARGE
-        for solve, at in self._given:
+        for _, solve, at in self._given:
             found = solve(event)
-            if found is None or len(found) > k.MOST_ROWS:
+            if found is None or len(found) > self.rows:
                 return k.LARGE
-            words = self._words
-            words[at] = len(found)
-            for row in found:
-                for term in row:
-                    at += 1
-                    words[at] = term
-        if singles.values is not self._kept:
-            self._place(singles)
+            self._give(at, found)
+        return self._run(singles)
+
+    def take_given(self, singles: Singles, solved: Sequence[Values]) -> int:
+        """Do ``take`` with the solutions of each pattern, if they are given of all."""
+        for number, _, at in self._given:
+            self._give(at, solved[number])
+        return self._run(singles)
+
+    def _give(self, at: int, found: Values) -> None:
+        words = self._words
+        words[at] = len(found)
+        for row in found:
+            for term in row:
+                at += 1
+                words[at] = term
+
+    def _run(self, singles: Singles) -> int:
+        if singles.store is not self._store:
+            self._store = singles.store
+            for at, begin in zip(self._places, singles.begin, strict=True):
+                self._table[at + k.KEPT] = begin
         if self._asked and [known.version for known, _ in self._asked] != self._versions:
             self._learn()
         if not self._is_small:
             return k.LARGE
-        numbers, log, kept = self._numbers, singles.log, singles.values
+        numbers, store = self._numbers, singles.store
         while True:
             size = k.alone(
-                self._table, self._known, log, singles.used, singles.firsts, kept,
+                self._table, self._known, store, singles.used,
                 numbers.numbers, numbers.codes, self._floats, self.batch,
             )  # fmt: skip
             if size != k.UNSEEN:
-                return size
+                break
             numbers.cover_few((self.batch.item(heads.HEAD),))
+        if size < k.UNSEEN:
+            numbers.cover_few(self.batch[self.values : -size].tolist())
+        return size
 
     def _learn(self) -> None:
         """Has what is known now."""
@@ -159,20 +201,9 @@ class Joins:
                 begin += len(table)
         self._versions = versions
 
-    def _place(self, singles: Singles) -> None:
-        """Says where solutions are kept."""
-        self._kept = singles.values
-        for at, begin, room in zip(self._places, singles.begin, singles.rooms, strict=True):
-            self._table[at + k.KEPT], self._table[at + k.ROOM] = begin, room
 
-
-def _compiled(
-    join: SingleJoin | None, programs: Programs
-) -> tuple[SingleJoin, tuple[Cell, Cell], list[int]] | None:
-    """A join, where the program of its filters begins and ends, and where in a row what it reads is.
-
-    None if there is none, or filters are beyond tables.
-    """
+def _compiled(join: SingleJoin | None, programs: Programs) -> _Compiled | None:
+    """Return a join for compiled code; None if there is none, or filters are beyond tables."""
     if join is None:
         return None
     with suppress(BeyondTables):
@@ -222,20 +253,17 @@ class Taking:
         self._streams = streams
         self._read = read
         self._history = history
-        self._numbers = Numbers.of(dictionary)
-        self._most = 1 if is_one else MOST_ROWS
+        self._most = 1 if is_one else ROWS
         self._ordered_by = ordered_by
         # The patterns to evaluate; the events so far, if there are any.
         self._asked: Sequence[PushedPattern] = ()
         self._singles: Singles | None = None
+        # The joins of events; of events with solutions that Python has found; and what makes both.
         self._joins: Joins | None = None
-        self._placed: list[tuple[int, int]] = []
+        self._by_python: Joins | None = None
+        self._make: Callable[..., Joins] = Joins
         #: Called with what is counted: see ``Singles``.
         self.watch: Callable[[Ints], None] | None = None
-
-    def rank(self, stream: int) -> int:
-        """That of a stream."""
-        return 0 if len(self._streams) == 1 else self._streams[stream]
 
     def expect(self, asked: Sequence[PushedPattern]) -> bool:
         """See ``Quick.expect``."""
@@ -249,54 +277,49 @@ class Taking:
         return None if self._singles is None else self._singles.counts()
 
     def take(self, event: Single, start: int, axis: int, oldest: int) -> Ints | None:
-        """Takes an event, and gives it to the kernel: in ``axis`` it lies there.
+        """Take an event, and give it to the kernel; ``axis``: its place there.
 
-        None if it is too large for that. What this gives holds until the next event.
+        None if it is too large for that. The array that is returned holds until the next event.
         """
-        singles, joins, numbers, count = self._singles, self._joins, self._numbers, len(event.terms)
+        singles, joins = self._singles, self._joins
         if singles is None or joins is None:
             singles, joins = self._begin(event.clock)
-        if not self._history.make_room(singles, start, count):
+        if not singles.write(event, start, axis) and not self._write_anew(singles, event, start, axis):
             return None
-        singles.write(event, start, self.rank(event.at.stream), axis, len(numbers.codes))
-        size = joins.take(singles, count, event)
-        if size != LARGE:
-            self._history.add_one(singles, start, count, axis, oldest)
-            if size < 0:
-                numbers.cover_few(joins.batch[joins.values : -size].tolist())
-            return joins.batch
-        solved = self._solved(event)
-        if solved is None:
-            return None
-        self._keep(singles, solved, event, start, axis)
-        self._history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, event.at, start, solved, axis)
+        if joins.take(singles, event) == LARGE:
+            solved = self._solved(event)
+            return None if solved is None else self.take_solved(event, start, axis, oldest, solved)
+        singles.add(start, len(event.terms), axis, oldest)
+        return joins.batch
 
     def solve(self, event: Single) -> list[Values] | None:
-        """What the GPMs have in an event, which is not taken; None if it is too large."""
-        singles, joins, count = self._singles, self._joins, len(event.terms)
+        """Return the GPMs' solutions in an event, which is not taken; None if it is too large."""
+        singles, joins = self._singles, self._joins
         if singles is None or joins is None:
             singles, joins = self._begin(event.clock)
-        if not singles.fits(count):
-            self._history.end_singles()
-        if not singles.fits(count):
+        if not singles.write(event, singles.end, 0) and not self._write_anew(singles, event, 0, 0):
             return None
-        singles.write(event, 0, self.rank(event.at.stream), 0, len(self._numbers.codes))
-        if joins.take(singles, count, event) != LARGE:
-            return singles.given()
-        return self._solved(event)
+        return self._solved(event) if joins.take(singles, event) == LARGE else singles.given()
 
     def take_solved(
         self, event: Single, start: int, axis: int, oldest: int, solved: Sequence[Values]
     ) -> Ints:
-        """As ``take`` of an event of which ``solve`` has given this."""
-        singles, count = self._singles, len(event.terms)
+        """Do ``take`` for an event with these solutions, of ``solve``."""
+        singles = self._singles
         assert singles is not None
-        self._history.make_room(singles, start, count)
-        singles.write(event, start, self.rank(event.at.stream), axis, len(self._numbers.codes))
-        self._keep(singles, solved, event, start, axis)
-        self._history.add_one(singles, start, count, axis, oldest)
-        return self._one(singles, event.at, start, solved, axis)
+        by_question = dict(zip(singles.asked, solved, strict=True))
+        of = [by_question[question] for question in range(len(by_question))]
+        joins = self._given(max(map(len, of)))
+        if not singles.write(event, start, axis) or joins.take_given(singles, of) == LARGE:
+            self._write_anew(singles, event, start, axis)
+            joins.take_given(singles, of)
+        singles.add(start, len(event.terms), axis, oldest)
+        return joins.batch
+
+    def _write_anew(self, singles: Singles, event: Single, position: int, axis: int) -> bool:
+        """Write an event as the first one: the events before it become a batch. Returns whether it fits."""
+        self._history.end_singles()
+        return singles.write(event, position, axis)
 
     def count(self, solved: Sequence[Values]) -> None:
         """Counts an event of which ``solve`` has given this, and which is not taken alone."""
@@ -314,59 +337,50 @@ class Taking:
             found.append(Solutions(len(at), at, dict(zip(asked.names, rows.T, strict=True))))
         return found
 
-    def _keep(self, singles: Singles, solved: Sequence[Values], event: Single, start: int, axis: int) -> None:
-        """Keeps the solutions of the event that was written, which is written anew if there is no room."""
-        if not singles.solved(solved):
-            self._history.end_singles()
-            singles.widen(solved)
-            singles.solved(solved)
-            singles.write(event, start, self.rank(event.at.stream), axis, len(self._numbers.codes))
-
     def _solved(self, event: Single) -> list[Values] | None:
-        """What each GPM has in an event; None for a large one."""
+        """Return the GPMs' solutions in an event, found in Python; None for a large one."""
         found = []
         for asked in self._asked:
             values = asked.solve(event)
-            if values is None or (self._most == 1 and len(values) > 1):
+            if values is None or len(values) > self._most:
                 return None
             found.append(values)
         return found
 
     def _begin(self, clock: Clock) -> tuple[Singles, Joins]:
-        """The first event that comes alone is there."""
+        """Prepare for single events: the first one has come."""
         asked = self._asked
-        by_number = {of.number: of for of in asked}
-        numbers = [*by_number]
-        questions = [numbers.index(of.number) for of in asked]
+        numbers = [*dict.fromkeys(of.number for of in asked)]
         names = [of.names for of in asked]
-        self._placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
-        streams = [self._ranks(of.streams) for of in by_number.values()]
-        distinct = list(by_number.values())
-        joins = Joins(distinct, streams, questions, self._placed, self._dictionary, self._most)
-        told = [of.is_told for of in asked]
-        tells = [of.tell for of in asked]
-        singles = Singles(
-            self._dictionary, clock, names, questions, told, tells, self.watch, self._ordered_by
+        placed = [(g, names[g].index(name) if name in names[g] else -1) for g, name in self._read]
+        distinct = [*{of.number: of for of in asked}.values()]
+        questions, streams = [numbers.index(of.number) for of in asked], [self._ranks(of) for of in distinct]
+        self._make = partial(Joins, distinct, streams, questions, placed, self._dictionary, self._most)
+        told, tells = [of.is_told for of in asked], [of.tell for of in asked]
+        self._singles = Singles(
+            self._dictionary,
+            clock,
+            self._streams,
+            names,
+            questions,
+            told,
+            tells,
+            self.watch,
+            self._ordered_by,
         )
-        self._singles, self._joins = singles, joins
-        return singles, joins
+        self._history.expect(self._singles)
+        self._joins = self._make()
+        return self._singles, self._joins
 
-    def _ranks(self, streams: frozenset[int] | None) -> int:
-        """Those of some streams, None for all: a bit each."""
-        return -1 if streams is None else sum(1 << self._streams[s] for s in streams if s in self._streams)
+    def _given(self, rows: int) -> Joins:
+        """Return the joins of events with solutions that are given, up to this many of a pattern."""
+        joins = self._by_python
+        if joins is None or joins.rows < rows:
+            room = 1 << max(rows - 1, 31).bit_length()
+            joins = self._by_python = self._make(rows=room, is_given=True)
+        return joins
 
-    def _one(self, singles: Singles, stamp: Stamp, start: int, solved: Sequence[Values], axis: int) -> Ints:
-        """The last event for the kernel, of these solutions."""
-        begins, ends = singles.spans()
-        at = heads.HEAD + len(self._placed)
-        columns: list[int] = []
-        read = [1, start, at, at + 1, at + 2, at + 3, at + 4, heads.HEAD]
-        shares = heads.shares_of_one([(begins[q], ends[q]) for q in singles.asked], at + 4)
-        begin = at + 4 + len(shares)
-        for g, place in self._placed:
-            # The kernel knows a row by its number in the batch that this event will be a part of.
-            read.append(begin + len(columns) - begins[singles.asked[g]])
-            columns += [row[place] if place >= 0 else UNBOUND for row in solved[g]]
-        self._numbers.cover_few(columns)
-        read += (stamp.time, self.rank(stamp.stream), stamp.n, axis, *shares)
-        return np.array(read + columns, dtype=np.int64)
+    def _ranks(self, of: PushedPattern) -> int:
+        """Return the ranks of a pattern's streams, a bit each."""
+        ranks = self._streams
+        return -1 if of.streams is None else sum(1 << ranks[s] for s in of.streams if s in ranks)

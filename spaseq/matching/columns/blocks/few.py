@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import prod
 from typing import Final
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spaseq.events import EventBatch
-from spaseq.matching.columns.alone.singles import Lone
+from spaseq.matching.columns.alone.singles import SolvedEvent
 from spaseq.matching.columns.blocks import _kernel_found as k
 from spaseq.matching.columns.blocks.found import Block, blocks
 from spaseq.matching.columns.blocks.plain import Columns, EventSite, Sites, combined
@@ -69,50 +69,31 @@ def mixed(
 FEW: Final = 32
 
 
-class _KeptMatch:
-    """Keeps the terms of single events as long as it is referenced; batches keep the terms of theirs."""
-
-    __slots__ = ("__weakref__", "_events")
-
-    def __init__(self, events: Sequence[Lone]) -> None:
-        self._events = events
-
-    def live_ids(self) -> Iterator[Ints]:
-        """Yield the ids in the events and their solutions."""
-        yield np.fromiter(chain.from_iterable(e.live_ids() for e in self._events), dtype=np.int64)
-
-
 class Few(Found):
     """A match of some events; Ω is their solutions side by side. It keeps their terms.
 
     Most callbacks read little of it, so it holds numbers until it is read.
     """
 
-    __slots__ = ("_held", "_kept", "_sites", "_steps")
+    __slots__ = ("_held", "_sites", "_steps")
     _sites: Sequence[EventSite]
     _steps: Sequence[int]
-    _held: Sequence[SolvedBatch | Lone]
-    _kept: _KeptMatch
+    _held: Sequence[SolvedBatch | SolvedEvent]
 
     def __init__(
         self,
         sites: Sequence[EventSite],
         steps: Sequence[int],
-        held: Sequence[SolvedBatch | Lone],
+        held: Sequence[SolvedBatch | SolvedEvent],
     ) -> None:
         """``steps``: for each event its position, the number of its site, and the row of its solution.
 
         ``held``: the batch of each event, or the event itself if it came alone.
         """
-        lone = [event for event in held if isinstance(event, Lone)]
-        kept = _KeptMatch(lone)
         put = object.__setattr__
         put(self, "_sites", sites)
         put(self, "_steps", steps)
         put(self, "_held", held)
-        put(self, "_kept", kept)
-        if lone:
-            lone[0].dictionary.hold(kept)
 
     @property
     def events(self) -> tuple[Choice, ...]:
@@ -154,10 +135,7 @@ class Few(Found):
 
     def _time(self, event: int) -> int:
         """Return the time of an event of the match."""
-        of = self._held[event]
-        if isinstance(of, Lone):
-            return of.time
-        return int(of.batch.time.item(self._steps[3 * event] - of.start))
+        return self._held[event].time(self._steps[3 * event])
 
     @property
     def places(self) -> Iterator[tuple[str, EventBatch, int]]:
@@ -169,10 +147,7 @@ class Few(Found):
         steps = self._steps
         for position, way, row, of in zip(steps[0::3], steps[1::3], steps[2::3], self._held, strict=True):
             site = self._sites[way]
-            if isinstance(of, Lone):
-                yield position, site, of.event, 0, of.solution()
-            else:
-                yield position, site, of.batch, position - of.start, of.row(site.number, row)
+            yield position, site, *of.event(position), of.row(site.number, row)
 
     def _solutions(self) -> tuple[dict[str, int], dict[int, list[dict[str, int]]]]:
         """Return the variables bound outside of Kleenes, and those of each iteration."""
@@ -186,8 +161,7 @@ class Few(Found):
                 if site.begins:
                     iterations.append({})
                 own = iterations[-1]
-            solution = of.solution() if isinstance(of, Lone) else of.row(site.number, row)
-            for name, term in solution.items():
+            for name, term in of.row(site.number, row).items():
                 (own if name in site.own else shared)[name] = term
         return shared, kleenes
 
