@@ -396,6 +396,29 @@ def web_server() -> None:
     assert found.count == len(expected(query("A ; B"), EVENTS))
 
 
+def spark(times: int) -> None:
+    """PySpark's handler stays: it cancels jobs and raises. Each query is whole, or is over and says so."""
+    from pyspark import SparkConf, SparkContext
+
+    settings = [("spark.ui.enabled", "false"), ("spark.driver.bindAddress", "127.0.0.1")]
+    context = SparkContext(master="local[1]", conf=SparkConf().setAll(settings))
+    handler = signal.getsignal(signal.SIGINT)
+    assert handler is not signal.default_int_handler
+    warnings.simplefilter("ignore", spaseq.SpaseqWarning)  # which says that queries are over
+    engine, found = Engine(), Pressing(2)
+    handle = engine.register(query("A ; B"), on_match=found)
+    with suppress(KeyboardInterrupt):  # from the callback: no query ends by that
+        pushed(engine, range(EVENTS))
+    assert 0 < engine.events < EVENTS
+    pushed(engine, range(engine.events, EVENTS))
+    assert handle.error is None
+    assert found.count == len(expected(query("A ; B"), EVENTS))
+    interrupt(times, is_deferred=False)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert context.parallelize([1, 2, 3], 1).sum() == 6
+    context.stop()
+
+
 CELLS = (
     """
 from tests.attack.interrupted import EVENTS, Engine, Pressing, expected, pushed, query

@@ -41,6 +41,12 @@ def test_in_a_web_server() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="no PySpark: spaseq[spark]")
+def test_beside_a_spark_context() -> None:
+    run("spark", 30)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ipykernel") is None, reason="ipykernel is not installed")
 def test_in_a_notebook() -> None:
     run("notebook")
