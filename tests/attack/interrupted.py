@@ -24,6 +24,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pyarrow as pa
+
 import spaseq
 from spaseq import AsyncEngine, Engine, Handle, Match, Source, SourceOptions
 from spaseq.errors import SpaseqError
@@ -157,6 +159,13 @@ class Run:
     def feed(self) -> None:
         self.engine.feed(Source(STREAM, BytesIO(lines(self.left)), SourceOptions(format="nq")))
 
+    def table(self) -> None:
+        numbers = list(self.left)
+        kinds = ["abc"[n % 3] for n in numbers]
+        rows = pa.table({"at": numbers, "x": ["x"] * len(numbers), "kind": kinds, "value": numbers})
+        source = spaseq.table(rows, time="at", template="<urn:{x}> <urn:{kind}> ?value .")
+        self.engine.feed(Source(STREAM, source))
+
     def each(self) -> None:
         for number in self.left:
             self.engine.push(STREAM, event(number), number)
@@ -190,7 +199,15 @@ class Run:
                 yield list(map(chosen, mine)), handle.error is not None
 
 
-WORK = (Run.push, Run.push_many, Run.feed, Run.each, Run.advance, Run.batches)
+WORK = (Run.push, Run.push_many, Run.feed, Run.table, Run.each, Run.advance, Run.batches)
+
+
+def late(times: int) -> None:
+    """Interrupts while the events of tables get their subjects, with and without Python's handler."""
+    for is_deferred in (True, False):
+        signal.signal(signal.SIGINT, signal.default_int_handler if is_deferred else raises)
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)  # which says that queries are over
+        interrupt(times, is_deferred=is_deferred, works=(Run.table,), file="spaseq/events.py")
 
 
 def raises(number: int, frame: FrameType | None) -> None:
@@ -213,17 +230,23 @@ def handled(times: int) -> None:
     assert signal.getsignal(signal.SIGINT) is raises
 
 
-def interrupt(times: int, *, is_deferred: bool) -> None:
+def interrupt(
+    times: int,
+    *,
+    is_deferred: bool,
+    works: tuple[Callable[[Run], None], ...] = WORK,
+    file: str = "spaseq/engine/",
+) -> None:
     choice = random.Random(times)
     over = 0
     for _ in range(times):
-        queries, work, called_back = choice.choice(QUERIES), choice.choice(WORK), choice.random() < 0.5
+        queries, work, called_back = choice.choice(QUERIES), choice.choice(works), choice.random() < 0.5
         whole = Run(queries, called_back)
-        calls = Calls("spaseq/engine/")
+        calls = Calls(file)
         calls.during(lambda: work(whole))  # noqa: B023  # at once
         expected = [found for found, _ in whole.answers()]
         run = Run(queries, called_back)
-        at = AtCall("spaseq/engine/", choice.randrange(1, calls.count + 1))
+        at = AtCall(file, choice.randrange(1, calls.count + 1))
         interrupted = at.during(lambda: work(run))  # noqa: B023
         where = f"{work.__name__} of {queries}, {called_back=}, call {at.number} of {calls.count}"
         assert interrupted, where

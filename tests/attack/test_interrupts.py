@@ -18,7 +18,7 @@ def run(program: str, *arguments: object, cwd: Path | None = None) -> None:
 
 
 @pytest.mark.parametrize("times", [7, pytest.param(30, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("program", ["script", "handled", "registering"])
+@pytest.mark.parametrize("program", ["script", "handled", "late", "registering"])
 def test_at_random_calls(program: str, times: int) -> None:
     run(program, times)
 
