@@ -205,7 +205,12 @@ class Handle(Delivery):
 
         self._turn.check()
         with self._turn.deferral, self._turn.lock:
-            return diagnose(self.evidence(), seconds)
+            evidence = self.evidence()
+            try:
+                return diagnose(evidence, seconds)
+            finally:  # failed calls of the runs again are not counted
+                evidence.dictionary.failed_calls.clear()
+                evidence.dictionary.failed_calls.update(evidence.failed_calls)
 
     def evidence(self) -> Evidence:
         """Return the input of ``why`` as it is now: the query, its counts, and its first events."""

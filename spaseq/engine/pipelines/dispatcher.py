@@ -65,8 +65,6 @@ class Dispatcher(Routes):
         self.due: dict[DispatchedQuery, None] = {}
         # Those of them with new work since they were last found to wait.
         self._fresh: dict[DispatchedQuery, None] = {}
-        # Queries that have begun since work was last done.
-        self._begun: dict[DispatchedQuery, None] = {}
         # Queries with matches that their callbacks may not have been given.
         self._unfinished: set[DispatchedQuery] = set()
         self.is_asked = True
@@ -79,7 +77,7 @@ class Dispatcher(Routes):
     def abort(self, interrupt: BaseException) -> None:
         """End all queries and discard their memory: a call was interrupted in the middle."""
         self.fail([query for query in self.queries if not query.handle.is_over], interrupt)
-        self.due, self._fresh, self._begun, self._unfinished = {}, {}, {}, set()
+        self.due, self._fresh, self._unfinished = {}, {}, set()
         self._clear()
 
     def unhold(self) -> None:
@@ -249,8 +247,6 @@ class Dispatcher(Routes):
         for stream_set in stream_sets:
             try:
                 self._add(stream_set.release(last))
-                for query, batch in stream_set.beginning():
-                    self._begin(query, batch)
             except Exception as error:
                 self.fail(stream_set.live, error)
                 continue
@@ -300,9 +296,9 @@ class Dispatcher(Routes):
     def _work(self) -> None:
         """Do the work that need not wait, in the order of queries."""
         joined: dict[tuple[int, ...], EventBatch] = {}
-        due, begun, self._begun = self._due_now(), self._begun, {}
-        if len(begun) > 1:
-            self._prepare(query for query in due if query in begun)
+        due = self._due_now()
+        if len(begun := [query for query in due if query.pipeline.matcher is None]) > 1:
+            self._prepare(begun)
         for query in due:
             self._run_all(query, joined)
             if self._deferral.is_due:
@@ -317,12 +313,11 @@ class Dispatcher(Routes):
         """
         before: EventBatch | None = None
         for query in begun:
-            due, pipeline = query.due, query.pipeline
-            batch = due[0].batch
+            batch = query.due[0].batch if query.due else None
             if batch is None or query.handle.is_over or isinstance(query.handle, Subscribers):
                 continue
             try:
-                pipeline.prepare(batch, is_shared=len(due) == 1 and batch is before)
+                query.pipeline.prepare(batch, is_shared=len(query.due) == 1 and batch is before)
             except Exception as error:
                 self.fail([query], error)
             before = batch
@@ -365,14 +360,6 @@ class Dispatcher(Routes):
             return
         self._fresh.pop(query, None)
         self.due.pop(query, None)
-
-    def _begin(self, query: DispatchedQuery, batch: EventBatch) -> None:
-        """Begin a query with its first event."""
-        try:
-            query.pipeline.begin(batch)
-            self._begun[query] = None
-        except Exception as error:  # the window's start is out of range
-            self.fail([query], error)
 
     def _leave(self, query: DispatchedQuery) -> None:
         """Leave a query's matches to the next call: an interrupt was noted."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
@@ -175,19 +174,9 @@ class Pipeline:
     def evidence(self) -> Evidence:
         """Return the input of a diagnosis."""
         self.count()
-        stats, sample = self.stats, self.observation.sample
-        return Evidence(
-            pattern=self.pattern,
-            events=stats.events,
-            matches=stats.matches,
-            late=stats.late,
-            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
-            sample=None if sample is None else sample.batch(),
-            begin=self.beginning,
-            dictionary=self._dictionary,
-            kb=self._environment.kb,
-            ended=sample is None,
-            failed_calls=dict(self._dictionary.failed_calls),
+        sample = self.observation.sample
+        return self._environment.evidence(
+            self.pattern, self.stats, sample, self.beginning, is_dropped=sample is None
         )
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:

@@ -298,21 +298,12 @@ class Subscription:
     def evidence(self) -> Evidence:
         """Return the input of a diagnosis."""
         self.count()
-        stats, query_set = self.stats, self._query_set
-        sample = self._sample
+        sample, query_set = self._sample, self._query_set
         if sample is None and query_set is not None and self._row is not None:
             sample = query_set.pipeline.observation.sample
-        return Evidence(
-            pattern=normalise(self.query),
-            events=stats.events,
-            matches=stats.matches,
-            late=stats.late,
-            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
-            sample=None if sample is None else sample.batch(),
-            begin=self.beginning,
-            dictionary=self._environment.dictionary,
-            kb=self._environment.kb,
-            ended=self._over and self._sample is None,
+        is_dropped = self._over and self._sample is None
+        return self._environment.evidence(
+            normalise(self.query), self.stats, sample, self.beginning, is_dropped=is_dropped
         )
 
 

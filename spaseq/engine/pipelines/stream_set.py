@@ -66,7 +66,6 @@ class StreamSet:
         self.waiting: dict[DispatchedQuery, None] = {}
         self._attending: dict[DispatchedQuery, None] = {}
         self._new: list[DispatchedQuery] = []
-        self._begun: list[tuple[DispatchedQuery, EventBatch]] = []
         # Queries that join together share a sample as long as one of them needs it. A query with a sample of
         # its own, or without one, does not keep the others' events.
         self._sample: Callable[[], Sample | None] = _nothing
@@ -314,18 +313,18 @@ class StreamSet:
         for query in new:
             if not query.handle.is_over:
                 self._put(query)
-                self._begun.append((query, batch))
         cohort = Cohort(self._elements)
         for query in new:
             query.pipeline.share(cohort)
             if query.pipeline.member is not None:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
-
-    def beginning(self) -> Sequence[tuple[DispatchedQuery, EventBatch]]:
-        """Return the queries that begin now, with their first event, even if it does not concern them."""
-        begun, self._begun = self._begun, []
-        return begun
+        for query in new:  # also those that the first event does not concern
+            try:
+                if not query.handle.is_over:
+                    query.pipeline.begin(batch)
+            except Exception as error:  # the window's start is out of range
+                query.handle.fail(error)
 
     def _count(self, batch: EventBatch) -> None:
         if len(self.order.clocks) == 1 or len(batch) == 1:
