@@ -27,7 +27,6 @@ from spaseq.engine.arguments import (
     triples_given,
 )
 from spaseq.engine.core import Core
-from spaseq.engine.inbox import row
 from spaseq.engine.rejects import DeadLetterKind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Stamp
@@ -195,45 +194,35 @@ class Pushing:
         If the engine is idle, the event is only its graph's name and its triples' terms.
         """
         terms, limits = self._dictionary, self._limits
+        named, found = UNBOUND, None
         try:
             if self._max_ahead is not None:
                 self._check_ahead(clock, time, self._max_ahead)
             if type(graph) is str and name is None:
                 with terms.lock:
                     waits = self._may_wait(stream, clock, time)
-                    plain = self._plain.read(graph, self._enter if waits else self._learn)
-                    if plain is not None:
-                        return self._given(waits, stream, clock, time, UNBOUND, plain)
-            triples: Sequence[ox.Triple | ox.Quad]
-            triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
-            # Most graphs are text or lists, and have no name.
-            named = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
-            with terms.lock:
-                waits = self._may_wait(stream, clock, time)
-                enter = self._enter if waits else self._learn
-                return self._given(waits, stream, clock, time, *identified_one(terms, triples, named, enter))
+                    found = self._plain.read(graph, self._enter if waits else self._learn)
+            if found is None:
+                triples: Sequence[ox.Triple | ox.Quad]
+                triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
+                # Most graphs are text or lists, and have no name.
+                given = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
+                with terms.lock:
+                    waits = self._may_wait(stream, clock, time)
+                    enter = self._enter if waits else self._learn
+                    named, found = identified_one(terms, triples, given, enter)
         except _MALFORMED as error:
             return _Bad(stream, str(error), str(graph))
+        if not waits:
+            return Single(terms, clock, Stamp(time, stream, self._arrivals[stream]), named, found)
+        self._inbox.add(stream, time, named, found)
+        self._turn.is_behind = self._turn.used = True
+        return None
 
     def _check_ahead(self, clock: Clock, time: int, most: timedelta) -> None:
         """Raise ValueError for an instant that is too far ahead of the wall clock."""
         if clock is Clock.INSTANTS and time > latest(most):
             raise ValueError(far_off(time, most))
-
-    def _given(
-        self, waits: bool, stream: int, clock: Clock, time: int, name: int, found: tuple[int, ...]
-    ) -> Single | None:
-        """Return the event of some terms, or None if it waits; under the dictionary's lock. See
-        ``_event``.
-        """
-        if not waits:
-            return Single(self._dictionary, clock, Stamp(time, stream, self._arrivals[stream]), name, found)
-        inbox = self._inbox
-        event = row(stream, time, name, found)
-        inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
-        self._turn.is_behind = self._turn.used = True
-        inbox.events.extend(event)
-        return None
 
     def _enter(self, text: str) -> int:
         """Return the id of a new term, by its text; ValueError if it exceeds a limit."""
@@ -346,7 +335,7 @@ class Plain:
             except _NoIriError:
                 return None
             found += (subject, predicate, object_)
-        return different(tuple(found))
+        return different(tuple(found)) if len(found) > 3 else tuple(found)
 
     def _datatype(self, text: str) -> str:
         """Return the datatype or language part after a literal's characters."""
