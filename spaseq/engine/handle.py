@@ -98,12 +98,6 @@ class Handle(Delivery):
         self._pipeline = subscription
 
     @property
-    def subscription(self) -> Subscription:
-        """The query's place in a query set."""
-        assert not isinstance(self._pipeline, Pipeline)
-        return self._pipeline
-
-    @property
     def is_asked(self) -> bool:
         """Whether matches, and ``error``, are given only to callers that read them."""
         return self._on_match is None and self._pipeline.output is None

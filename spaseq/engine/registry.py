@@ -180,13 +180,13 @@ class Registry:
         if (
             own is not None
             and key is not None
-            and (subscribers := core.dispatcher.subscribers(key, environment)) is not None
+            and (query_set := core.dispatcher.query_set(key, environment)) is not None
         ):
-            subscription = subscribers.subscription(prepared)
+            subscription = query_set.subscription(prepared)
             handle = Handle(
                 subscription, on_match, core.turn, core.limits, core.contexts, is_counted=outlives
             )
-            self._take_in(handle, partial(subscribers.join, handle, own.constants))
+            self._take_in(handle, partial(query_set.join, subscription, handle, own.constants))
             return handle
         pipeline = Pipeline(prepared, environment, self._matcher, start, bound)
         if outlives:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from spaseq.alone import Single
+from spaseq.engine.pipelines.query_set import QuerySet
 from spaseq.engine.pipelines.routes import Routes
 from spaseq.engine.pipelines.stream_set import DispatchedQuery, DueWork, StreamSet
-from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import DeadLetterKind, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within
@@ -314,7 +314,7 @@ class Dispatcher(Routes):
         before: EventBatch | None = None
         for query in begun:
             batch = query.due[0].batch if query.due else None
-            if batch is None or query.handle.is_over or isinstance(query.handle, Subscribers):
+            if batch is None or query.handle.is_over or isinstance(query.handle, QuerySet):
                 continue
             try:
                 query.pipeline.prepare(batch, is_shared=len(query.due) == 1 and batch is before)

@@ -11,8 +11,8 @@ from typing import Final
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.query_set import QuerySet
 from spaseq.engine.pipelines.stream_set import DispatchedQuery, StreamSet
-from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
@@ -136,8 +136,8 @@ class Routes:
         readers = self._readers.get(stream, ())
         return bool(readers) and all(stream_set.order.is_new for stream_set in readers)
 
-    def subscribers(self, key: tuple[object, ...], environment: Environment) -> Subscribers | None:
-        """Return the subscribers of this form that have seen no event, which a new query may join."""
+    def query_set(self, key: tuple[object, ...], environment: Environment) -> QuerySet | None:
+        """Return the query set of this form that has seen no event, which a new query may join."""
         first = self._by_form.get(key)
         if (
             first is None
@@ -147,14 +147,14 @@ class Routes:
         ):
             return None
         if isinstance(first.handle, Handle):
-            subscribers = Subscribers(environment, first, first.pipeline.beginning)
+            query_set = QuerySet(environment, first, first.pipeline)
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
-            subscription = subscribers.subscription(query)
-            subscribers.join(first.handle, constants.constants)
+            subscription = query_set.subscription(query)
+            query_set.join(subscription, first.handle, constants.constants)
             first.handle.sit(subscription)
-            first.handle = subscribers
-            return subscribers
+            first.handle = query_set
+            return query_set
         return first.handle
 
     def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
