@@ -8,7 +8,7 @@ of sources wait here, too, until there are enough events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -80,14 +80,14 @@ class Inbox:
         self.newest, self.last, self.size = time, stream, self.size + 1
         self.events.extend((stream, time, graph, len(terms), *terms))
 
-    def take(self, arrived: Callable[[int], int]) -> list[tuple[int, EventBatch]]:
+    def take(self, arrived: Mapping[int, int]) -> list[tuple[int, EventBatch]]:
         """Return the waiting events of each stream, numbered after the ``arrived`` ones; then none waits."""
         of, clock = list(self), self.clock or Clock.TICKS
         if len(self.streams) > 1:
             of.sort(key=itemgetter(0))  # stable: events of a stream stay in order
         taken = self.batches
         taken += [
-            (stream, several(self._dictionary, clock, stream, arrived(stream), list(events)))
+            (stream, several(self._dictionary, clock, stream, arrived[stream], list(events)))
             for stream, events in groupby(of, key=itemgetter(0))
         ]
         self.batches, self.events, self.size = [], [], 0

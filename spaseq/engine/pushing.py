@@ -72,9 +72,15 @@ class Pushing:
         self._pace = Pace(_FIRST, most=_MOST)
 
     def push(
-        self, to: StreamName, graph: EventGraph, clock: Clock, value: int, name: GraphName = None
+        self,
+        to: StreamName,
+        graph: EventGraph,
+        clock: Clock,
+        value: int,
+        name: GraphName = None,
+        wrong: str | None = None,
     ) -> None:
-        """See ``Engine.push``."""
+        """See ``Engine.push``. ``wrong``: why the event is malformed, if its time is."""
         core, turn, stream = self._core, self._turn, self._streams.get(to)
         if stream is None:
             stream_iri(to)  # raises before any event waits
@@ -82,7 +88,7 @@ class Pushing:
             if turn.is_aside:
                 # A thread without the turn may add dead letters, and must not wait for it.
                 core.check_unclosed()
-                core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
+                core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name, wrong)))
                 return
             turn.check()
         with turn.deferral, turn.lock:
@@ -92,7 +98,7 @@ class Pushing:
                 core.arrive_built()
             if stream is None:
                 stream = self._id(to)
-            event = self._event(stream, graph, clock, value, name)
+            event = self._event(stream, graph, clock, value, name, wrong)
             if event is None:
                 if self._inbox.is_full:
                     core.catch_up(is_asked=False)
@@ -102,19 +108,6 @@ class Pushing:
                 core.perform(partial(self._dispatcher.arrive, stream, event))
             if turn.raised.first is not None or core.state is not None:
                 core.end()
-
-    def refuse(self, to: StreamName, graph: EventGraph, reason: str) -> None:
-        """Do ``push`` for an event that is malformed because of its time."""
-        core = self._core
-        iri = stream_iri(to)
-        if self._turn.is_aside:
-            core.check_unclosed()
-            core.queue(lambda: self._reject(_Bad(self._id(iri), reason, str(graph))))
-            return
-        self._turn.check()
-        with self._turn.deferral, self._turn.lock:
-            core.check_open()
-            core.do(partial(self._reject, _Bad(self._id(iri), reason, str(graph))))
 
     def push_many(self, iri: ox.NamedNode, events: Iterable[GivenEvent]) -> None:
         """See ``Engine.push_many``."""
@@ -187,12 +180,20 @@ class Pushing:
         return stream
 
     def _event(
-        self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
+        self,
+        stream: int,
+        graph: EventGraph,
+        clock: Clock,
+        time: int,
+        name: GraphName,
+        wrong: str | None = None,
     ) -> Single | _Bad | None:
         """Return the pushed event if it must arrive now; None if it waits.
 
         If the engine is idle, the event is only its graph's name and its triples' terms.
         """
+        if wrong is not None:
+            return _Bad(stream, wrong, str(graph))
         terms, limits = self._dictionary, self._limits
         named, found = UNBOUND, None
         try:
@@ -253,9 +254,7 @@ class Pushing:
 
     def _reject(self, bad: _Bad) -> None:
         iri = self._dictionary.term(bad.stream).value
-        before = (
-            self._dispatcher.arrived(bad.stream) + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
-        )
+        before = self._arrivals[bad.stream] + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
         letter = BadEvent(iri, f"event {before + 1}", bad.reason, bad.payload)
         self._rejects.malformed(letter, DeadLetterKind.PUSHED)
 

@@ -86,12 +86,12 @@ class Registry:
         """
         # Imported here, because compiled code takes a while to load.
         from spaseq.engine.durable.horizon import every_given
-        from spaseq.engine.durable.replay import Restored, StateSettings
+        from spaseq.engine.durable.replay import Restored
         from spaseq.engine.durable.state import EngineState
 
         core = self._core
         core.turn.used = True  # an open file must not be used after a fork
-        settings = StateSettings(str(lateness), self._matcher or "")
+        settings = {"lateness": str(lateness), "matcher": self._matcher or ""}
         state = EngineState(
             path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary
         )

@@ -91,9 +91,9 @@ class Dispatcher(Routes):
         if not isinstance(batch, Single) or (readers := self._next(stream, batch)) is None:
             self.admit(stream, batch)
             return
-        before = self._arrivals[stream]
+        before = self.arrivals[stream]
         event = batch if batch.at.n == before else batch.renumber(before)
-        self._arrivals[stream] = before + 1
+        self.arrivals[stream] = before + 1
         self.events += 1
         due: list[DispatchedQuery] = []
         for stream_set in readers:
@@ -114,8 +114,8 @@ class Dispatcher(Routes):
         for index, problem in problems.items():
             if begin < index:
                 self.enter(stream, batch.take(np.arange(begin, index)))
-            event = batch.take(np.array([index])).renumber(self._arrivals[stream])
-            self._arrivals[stream] += 1
+            event = batch.take(np.array([index])).renumber(self.arrivals[stream])
+            self.arrivals[stream] += 1
             self._rejects.refuse(event, 0, problem, DeadLetterKind.NONCONFORMING)
             begin = index + 1
         if begin < len(batch):
@@ -144,7 +144,7 @@ class Dispatcher(Routes):
 
     def enter(self, stream: int, batch: EventBatch) -> None:
         """Take events from outside, without ``move``, which releases them."""
-        journal, before = self.journal, self._arrivals[stream]
+        journal, before = self.journal, self.arrivals[stream]
         if journal is None:
             self._take(stream, batch)
             return
@@ -152,7 +152,7 @@ class Dispatcher(Routes):
         try:
             self._take(stream, batch)
         finally:
-            if self._arrivals[stream] > before:
+            if self.arrivals[stream] > before:
                 journal.arrived(stream, before, batch)
 
     def move(self, arriving: Iterable[tuple[int, EventBatch]] = ()) -> None:
@@ -210,11 +210,11 @@ class Dispatcher(Routes):
 
     def _take(self, stream: int, batch: EventBatch) -> None:
         """Pass a stream's events to the queries that read it, and reject late ones."""
-        numbered = batch.renumber(self._arrivals[stream])
+        numbered = batch.renumber(self.arrivals[stream])
         readers = [stream_set for stream_set in self._readers.get(stream, ()) if stream_set.is_live]
         late: dict[int, tuple[int, Stamp | None]] = {}
         misfit: StreamSet | None = None
-        self._arrivals[stream] += len(batch)
+        self.arrivals[stream] += len(batch)
         self.events += len(batch)
         if self.seen is not None:
             self.seen(numbered)
