@@ -38,7 +38,7 @@ MOST: Final = 4_096
 
 
 class Dispatcher(Routes):
-    """DispatchedQuery queries, and how far their streams have come.
+    """The queries of an engine, and how far their streams have come.
 
     Queries that read the same streams share an order and an index: a ``StreamSet``. An exception in a query
     ends that query only (in an order, the queries that share it). Exceptions of callbacks are collected by
