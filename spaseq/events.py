@@ -217,7 +217,9 @@ class LateBatch(EventBatch):
     """
 
     __slots__ = ("_ids", "_subjects")
+    # The ids of the subjects that were read; UNBOUND for the others. None if none was read.
     _ids: Ids | None
+    # None if all subjects were read.
     _subjects: Subjects | None
 
     def __init__(
@@ -246,10 +248,10 @@ class LateBatch(EventBatch):
         """The ids of the subjects."""
         with self.dictionary.lock:
             if self._subjects is not None:
-                object.__setattr__(self, "_ids", self._subjects.enter(self._subjects.rows))
+                self.subjects(np.arange(len(self.p)))
                 object.__setattr__(self, "_subjects", None)
-        assert self._ids is not None
-        return self._ids
+            assert self._ids is not None
+            return self._ids
 
     def live_ids(self) -> Iterable[Ids]:
         """Return the ids that the batch holds so far."""
@@ -257,20 +259,27 @@ class LateBatch(EventBatch):
         return self.stream, self.graph, self.p, self.o, *known
 
     def subjects(self, rows: Ids) -> Ids:
-        """Return the subjects of some triples; the others need no term for that."""
-        late = self._subjects
-        if late is None or 2 * len(rows) > len(late.rows):
-            return self.s[rows]
+        """Return the subjects of some triples, which the batch holds from now on; no other becomes a term."""
         with self.dictionary.lock:
-            return late.enter(late.rows[rows])
+            late = self._subjects
+            if late is None:
+                return self.s[rows]
+            if self._ids is None:
+                object.__setattr__(self, "_ids", np.full(len(late.rows), UNBOUND, dtype=np.int64))
+            assert self._ids is not None
+            unread = rows[self._ids[rows] == UNBOUND]
+            if len(unread):
+                self._ids[unread] = late.enter(late.rows[unread])
+            return self._ids[rows]
 
     def renumber(self, start: int) -> EventBatch:
         """Return the same events of one stream, their arrival numbers counted from ``start``."""
-        if self._subjects is None:
+        late = self._subjects
+        if late is None:
             return super().renumber(start)
         n = np.arange(start, start + len(self), dtype=np.int64)
         of_events = self.stream, self.graph, self.time, n, self.offset
-        return batch_of(self.dictionary, self.clock, of_events, (self._subjects, self.p, self.o))
+        return batch_of(self.dictionary, self.clock, of_events, (late, self.p, self.o))
 
     def take(self, events: Ids) -> EventBatch:
         """Return the events at these positions, in this order."""

@@ -176,7 +176,7 @@ class Core:
             self.arrive_built()
         if not self._is_behind:
             return
-        pushed, arriving = inbox.size, inbox.take(dispatcher.arrived)
+        pushed, arriving = inbox.size, inbox.take(dispatcher.arrivals)
         if pushed == len(arriving) == 1 and is_asked and not dispatcher.due:
             self._begin(partial(dispatcher.arrive, *arriving[0]))
             return

@@ -65,7 +65,6 @@ class Answers:
         # The clause, if it may fall back to a match's own first event.
         self._skip = query.skip if query.skip is not None and query.skip.gpm is not None else None
         self._only_first = isinstance(query.form, Ask)
-        self._is_limited = self._only_first or query.modifiers.limit is not None
         self.clock: Clock | None = None
         self.left = query.modifiers.limit
         self.is_over = self.left == 0
@@ -120,7 +119,7 @@ class Answers:
                 stats.matches += count
                 stats.rows += rows
                 shed = stats.shed
-                if shed is not None and (shed.partial_matches or shed.events) and self._is_limited:
+                if shed is not None and (shed.partial_matches or shed.events) and self.ends:
                     # Without a bound, shed matches might have come first.
                     shed.doubtful += count
                 if self.left is not None:

@@ -205,12 +205,12 @@ class Engine:
         if type(time) is int and EARLIEST <= time <= LATEST:
             self._pushing.push(stream, graph, Clock.TICKS, time, name)
             return
+        wrong: str | None = None
         try:
             clock, value = time_given(time)
         except FarTimeError as error:
-            self._pushing.refuse(stream, graph, str(error))
-            return
-        self._pushing.push(stream, graph, clock, value, name)
+            clock, value, wrong = Clock.INSTANTS, 0, str(error)
+        self._pushing.push(stream, graph, clock, value, name, wrong)
 
     def push_many(self, stream: StreamName, events: Iterable[GivenEvent]) -> None:
         """Add the events of a stream, each a graph, a time and optionally a name, as if each were pushed.
@@ -312,7 +312,7 @@ class Engine:
             for stream, (clock, time) in self._dispatcher.streams().items():
                 iri = self._dictionary.term(stream).value
                 watermark = None if time is None or clock is None else clock.show(time)
-                counts = self._dispatcher.arrived(stream), *self._rejects.of(iri)
+                counts = self._dispatcher.arrivals[stream], *self._rejects.of(iri)
                 found[iri] = StreamStats(*counts, watermark)
         return found
 
@@ -423,7 +423,7 @@ class Engine:
     def check_read(self) -> None:
         """Raise ``SourceError`` if all events of some stream were malformed."""
         for stream, (count, letter) in self._rejects.first_bad().items():
-            if not self._dispatcher.arrived(self._dictionary.pin(ox.NamedNode(stream))):
+            if not self._dispatcher.arrivals[self._dictionary.pin(ox.NamedNode(stream))]:
                 many = f"all {count} events are malformed, first" if count > 1 else "its only event,"
                 raise SourceError(
                     f"nothing of <{stream}> could be read: {many} {letter.position}: {letter.reason}"

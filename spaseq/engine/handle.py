@@ -98,12 +98,6 @@ class Handle(Delivery):
         self._pipeline = subscription
 
     @property
-    def subscription(self) -> Subscription:
-        """The query's place in a query set."""
-        assert not isinstance(self._pipeline, Pipeline)
-        return self._pipeline
-
-    @property
     def is_asked(self) -> bool:
         """Whether matches, and ``error``, are given only to callers that read them."""
         return self._on_match is None and self._pipeline.output is None
@@ -205,7 +199,12 @@ class Handle(Delivery):
 
         self._turn.check()
         with self._turn.deferral, self._turn.lock:
-            return diagnose(self.evidence(), seconds)
+            evidence = self.evidence()
+            try:
+                return diagnose(evidence, seconds)
+            finally:  # failed calls of the runs again are not counted
+                evidence.dictionary.failed_calls.clear()
+                evidence.dictionary.failed_calls.update(evidence.failed_calls)
 
     def evidence(self) -> Evidence:
         """Return the input of ``why`` as it is now: the query, its counts, and its first events."""

@@ -8,7 +8,7 @@ of sources wait here, too, until there are enough events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -35,7 +35,7 @@ class Inbox:
     time, of the stream ``last``; ``streams``: the ones with events that may wait here; ``size``: how many
     events wait. ``batches``: those of sources, by stream; then no pushed event waits.
 
-    ``events`` has integers only, as ``row`` gives them: with many long-lived tuples the garbage collector
+    ``events`` has integers only, in a row: with many long-lived tuples the garbage collector
     would traverse the process again and again.
     """
 
@@ -75,20 +75,20 @@ class Inbox:
         """Whether the waiting events must be processed."""
         return self.size >= MOST_EVENTS or len(self.events) >= 3 * MOST_TRIPLES
 
-    def take(self, arrived: Callable[[int], int]) -> list[tuple[int, EventBatch]]:
+    def add(self, stream: int, time: int, graph: int, terms: Sequence[int]) -> None:
+        """Let an event wait, which must fit."""
+        self.newest, self.last, self.size = time, stream, self.size + 1
+        self.events.extend((stream, time, graph, len(terms), *terms))
+
+    def take(self, arrived: Mapping[int, int]) -> list[tuple[int, EventBatch]]:
         """Return the waiting events of each stream, numbered after the ``arrived`` ones; then none waits."""
         of, clock = list(self), self.clock or Clock.TICKS
         if len(self.streams) > 1:
             of.sort(key=itemgetter(0))  # stable: events of a stream stay in order
         taken = self.batches
         taken += [
-            (stream, several(self._dictionary, clock, stream, arrived(stream), list(events)))
+            (stream, several(self._dictionary, clock, stream, arrived[stream], list(events)))
             for stream, events in groupby(of, key=itemgetter(0))
         ]
         self.batches, self.events, self.size = [], [], 0
         return taken
-
-
-def row(stream: int, time: int, graph: int, terms: Sequence[int]) -> tuple[int, ...]:
-    """Return an event as a row of integers."""
-    return (stream, time, graph, len(terms), *terms)

@@ -27,7 +27,6 @@ from spaseq.engine.arguments import (
     triples_given,
 )
 from spaseq.engine.core import Core
-from spaseq.engine.inbox import row
 from spaseq.engine.rejects import DeadLetterKind
 from spaseq.errors import EngineError
 from spaseq.events import Clock, Stamp
@@ -73,9 +72,15 @@ class Pushing:
         self._pace = Pace(_FIRST, most=_MOST)
 
     def push(
-        self, to: StreamName, graph: EventGraph, clock: Clock, value: int, name: GraphName = None
+        self,
+        to: StreamName,
+        graph: EventGraph,
+        clock: Clock,
+        value: int,
+        name: GraphName = None,
+        wrong: str | None = None,
     ) -> None:
-        """See ``Engine.push``."""
+        """See ``Engine.push``. ``wrong``: why the event is malformed, if its time is."""
         core, turn, stream = self._core, self._turn, self._streams.get(to)
         if stream is None:
             stream_iri(to)  # raises before any event waits
@@ -83,7 +88,7 @@ class Pushing:
             if turn.is_aside:
                 # A thread without the turn may add dead letters, and must not wait for it.
                 core.check_unclosed()
-                core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name)))
+                core.queue(lambda: self._arrive(self._event(self._id(to), graph, clock, value, name, wrong)))
                 return
             turn.check()
         with turn.deferral, turn.lock:
@@ -93,7 +98,7 @@ class Pushing:
                 core.arrive_built()
             if stream is None:
                 stream = self._id(to)
-            event = self._event(stream, graph, clock, value, name)
+            event = self._event(stream, graph, clock, value, name, wrong)
             if event is None:
                 if self._inbox.is_full:
                     core.catch_up(is_asked=False)
@@ -103,19 +108,6 @@ class Pushing:
                 core.perform(partial(self._dispatcher.arrive, stream, event))
             if turn.raised.first is not None or core.state is not None:
                 core.end()
-
-    def refuse(self, to: StreamName, graph: EventGraph, reason: str) -> None:
-        """Do ``push`` for an event that is malformed because of its time."""
-        core = self._core
-        iri = stream_iri(to)
-        if self._turn.is_aside:
-            core.check_unclosed()
-            core.queue(lambda: self._reject(_Bad(self._id(iri), reason, str(graph))))
-            return
-        self._turn.check()
-        with self._turn.deferral, self._turn.lock:
-            core.check_open()
-            core.do(partial(self._reject, _Bad(self._id(iri), reason, str(graph))))
 
     def push_many(self, iri: ox.NamedNode, events: Iterable[GivenEvent]) -> None:
         """See ``Engine.push_many``."""
@@ -188,52 +180,50 @@ class Pushing:
         return stream
 
     def _event(
-        self, stream: int, graph: EventGraph, clock: Clock, time: int, name: GraphName
+        self,
+        stream: int,
+        graph: EventGraph,
+        clock: Clock,
+        time: int,
+        name: GraphName,
+        wrong: str | None = None,
     ) -> Single | _Bad | None:
         """Return the pushed event if it must arrive now; None if it waits.
 
         If the engine is idle, the event is only its graph's name and its triples' terms.
         """
+        if wrong is not None:
+            return _Bad(stream, wrong, str(graph))
         terms, limits = self._dictionary, self._limits
+        named, found = UNBOUND, None
         try:
             if self._max_ahead is not None:
                 self._check_ahead(clock, time, self._max_ahead)
             if type(graph) is str and name is None:
                 with terms.lock:
                     waits = self._may_wait(stream, clock, time)
-                    plain = self._plain.read(graph, self._enter if waits else self._learn)
-                    if plain is not None:
-                        return self._given(waits, stream, clock, time, UNBOUND, plain)
-            triples: Sequence[ox.Triple | ox.Quad]
-            triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
-            # Most graphs are text or lists, and have no name.
-            named = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
-            with terms.lock:
-                waits = self._may_wait(stream, clock, time)
-                enter = self._enter if waits else self._learn
-                return self._given(waits, stream, clock, time, *identified_one(terms, triples, named, enter))
+                    found = self._plain.read(graph, self._enter if waits else self._learn)
+            if found is None:
+                triples: Sequence[ox.Triple | ox.Quad]
+                triples = parsed(graph, limits) if type(graph) is str else triples_given(graph, limits)
+                # Most graphs are text or lists, and have no name.
+                given = None if name is None and type(graph) in _NAMELESS else graph_name(name, graph)
+                with terms.lock:
+                    waits = self._may_wait(stream, clock, time)
+                    enter = self._enter if waits else self._learn
+                    named, found = identified_one(terms, triples, given, enter)
         except _MALFORMED as error:
             return _Bad(stream, str(error), str(graph))
+        if not waits:
+            return Single(terms, clock, Stamp(time, stream, self._arrivals[stream]), named, found)
+        self._inbox.add(stream, time, named, found)
+        self._turn.is_behind = self._turn.used = True
+        return None
 
     def _check_ahead(self, clock: Clock, time: int, most: timedelta) -> None:
         """Raise ValueError for an instant that is too far ahead of the wall clock."""
         if clock is Clock.INSTANTS and time > latest(most):
             raise ValueError(far_off(time, most))
-
-    def _given(
-        self, waits: bool, stream: int, clock: Clock, time: int, name: int, found: tuple[int, ...]
-    ) -> Single | None:
-        """Return the event of some terms, or None if it waits; under the dictionary's lock. See
-        ``_event``.
-        """
-        if not waits:
-            return Single(self._dictionary, clock, Stamp(time, stream, self._arrivals[stream]), name, found)
-        inbox = self._inbox
-        event = row(stream, time, name, found)
-        inbox.newest, inbox.last, inbox.size = time, stream, inbox.size + 1
-        self._turn.is_behind = self._turn.used = True
-        inbox.events.extend(event)
-        return None
 
     def _enter(self, text: str) -> int:
         """Return the id of a new term, by its text; ValueError if it exceeds a limit."""
@@ -264,9 +254,7 @@ class Pushing:
 
     def _reject(self, bad: _Bad) -> None:
         iri = self._dictionary.term(bad.stream).value
-        before = (
-            self._dispatcher.arrived(bad.stream) + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
-        )
+        before = self._arrivals[bad.stream] + self._inbox.count(bad.stream) + self._rejects.pushed(iri)
         letter = BadEvent(iri, f"event {before + 1}", bad.reason, bad.payload)
         self._rejects.malformed(letter, DeadLetterKind.PUSHED)
 
@@ -346,7 +334,7 @@ class Plain:
             except _NoIriError:
                 return None
             found += (subject, predicate, object_)
-        return different(tuple(found))
+        return different(tuple(found)) if len(found) > 3 else tuple(found)
 
     def _datatype(self, text: str) -> str:
         """Return the datatype or language part after a literal's characters."""

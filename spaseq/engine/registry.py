@@ -87,12 +87,12 @@ class Registry:
         """
         # Imported here, because compiled code takes a while to load.
         from spaseq.engine.durable.horizon import every_given
-        from spaseq.engine.durable.replay import Restored, StateSettings
+        from spaseq.engine.durable.replay import Restored
         from spaseq.engine.durable.state import EngineState
 
         core = self._core
         core.turn.used = True  # an open file must not be used after a fork
-        settings = StateSettings(str(lateness), self._matcher or "")
+        settings = {"lateness": str(lateness), "matcher": self._matcher or ""}
         state = EngineState(
             path, every_given(every), settings, core.dispatcher, core.rejects, core.dictionary
         )
@@ -181,13 +181,13 @@ class Registry:
         if (
             own is not None
             and key is not None
-            and (subscribers := core.dispatcher.subscribers(key, environment)) is not None
+            and (query_set := core.dispatcher.query_set(key, environment)) is not None
         ):
-            subscription = subscribers.subscription(prepared)
+            subscription = query_set.subscription(prepared)
             handle = Handle(
                 subscription, on_match, core.turn, core.limits, core.contexts, is_counted=outlives
             )
-            self._take_in(handle, partial(subscribers.join, handle, own.constants))
+            self._take_in(handle, partial(query_set.join, subscription, handle, own.constants))
             return handle
         pipeline = Pipeline(prepared, environment, self._matcher, start, bound)
         if outlives:

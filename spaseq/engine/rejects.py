@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from enum import StrEnum
@@ -45,6 +45,9 @@ class DeadLetterKind(StrEnum):
     def told(self) -> str:
         """The kind in messages: ``bad`` or ``late``."""
         return "late" if self is DeadLetterKind.LATE else "bad"
+
+
+_BAD: Final = frozenset(kind for kind in DeadLetterKind if kind.told == "bad")
 
 
 class DeadLetterFile:
@@ -94,22 +97,23 @@ class Rejects:
     @property
     def bad(self) -> int:
         """How many malformed events there were, and events that do not conform to the shapes."""
-        with self._lock:
-            return sum(count for (_, kind), count in self._counts.items() if kind.told == "bad")
+        return self._total(_BAD)
 
     @property
     def late(self) -> int:
         """How many events came too late."""
-        with self._lock:
-            return sum(count for (_, kind), count in self._counts.items() if kind is DeadLetterKind.LATE)
+        return self._total({DeadLetterKind.LATE})
 
     @property
     def nonconforming(self) -> int:
         """How many of the bad events did not conform to the shapes."""
+        return self._total({DeadLetterKind.NONCONFORMING})
+
+    def _total(self, kinds: Set[DeadLetterKind], stream: str | None = None) -> int:
+        """Return how many events of some kinds were rejected, of a stream or of all."""
         with self._lock:
-            return sum(
-                count for (_, kind), count in self._counts.items() if kind is DeadLetterKind.NONCONFORMING
-            )
+            counts = self._counts.items()
+            return sum(n for (of, kind), n in counts if kind in kinds and stream in (None, of))
 
     @property
     def newest(self) -> Sequence[BadEvent]:
@@ -131,9 +135,7 @@ class Rejects:
     def of(self, stream: str) -> tuple[int, int]:
         """Return how many events of a stream were malformed, and how many late."""
         with self._lock:
-            counts = self._counts
-            bad = sum(counts[stream, kind] for kind in DeadLetterKind if kind.told == "bad")
-            return bad, counts[stream, DeadLetterKind.LATE]
+            return self._total(_BAD, stream), self._total({DeadLetterKind.LATE}, stream)
 
     def pushed(self, stream: str) -> int:
         """Return how many malformed events of a stream were pushed: the next event's position is higher by

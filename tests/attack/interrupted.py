@@ -24,6 +24,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pyarrow as pa
+
 import spaseq
 from spaseq import AsyncEngine, Engine, Handle, Match, Source, SourceOptions
 from spaseq.errors import SpaseqError
@@ -157,6 +159,15 @@ class Run:
     def feed(self) -> None:
         self.engine.feed(Source(STREAM, BytesIO(lines(self.left)), SourceOptions(format="nq")))
 
+    def table(self) -> None:
+        """Feed a table with so many subjects that they become terms when they are read."""
+        if not (numbers := list(self.left)):
+            return
+        subjects, kinds = [f"x{n // 2}" for n in numbers], ["abc"[n % 3] for n in numbers]
+        rows = pa.table({"at": numbers, "x": subjects, "kind": kinds, "value": numbers})
+        source = spaseq.table(rows, time="at", template="<urn:{x}> <urn:{kind}> ?value .")
+        self.engine.feed(Source(STREAM, source))
+
     def each(self) -> None:
         for number in self.left:
             self.engine.push(STREAM, event(number), number)
@@ -178,9 +189,9 @@ class Run:
             for batch in handle.batches(2):
                 mine.extend(batch)
 
-    def answers(self) -> Iterator[tuple[list[Chosen], bool]]:
-        """What each query gave in the end, and whether it failed."""
-        self.push()
+    def answers(self, rest: Callable[[Run], None]) -> Iterator[tuple[list[Chosen], bool]]:
+        """What each query gave in the end, and whether it failed; ``rest`` gives the events that are left."""
+        rest(self)
         for handle, mine in zip(self.handles, self.found, strict=True):
             try:
                 mine += handle.matches()
@@ -191,6 +202,14 @@ class Run:
 
 
 WORK = (Run.push, Run.push_many, Run.feed, Run.each, Run.advance, Run.batches)
+
+
+def late(times: int) -> None:
+    """Interrupts while the events of tables get their subjects, with and without Python's handler."""
+    for is_deferred in (True, False):
+        signal.signal(signal.SIGINT, signal.default_int_handler if is_deferred else raises)
+        warnings.simplefilter("ignore", spaseq.SpaseqWarning)  # which says that queries are over
+        interrupt(times, is_deferred=is_deferred, works=(Run.table,), rest=Run.table, file="spaseq/events.py")
 
 
 def raises(number: int, frame: FrameType | None) -> None:
@@ -213,21 +232,28 @@ def handled(times: int) -> None:
     assert signal.getsignal(signal.SIGINT) is raises
 
 
-def interrupt(times: int, *, is_deferred: bool) -> None:
+def interrupt(
+    times: int,
+    *,
+    is_deferred: bool,
+    works: tuple[Callable[[Run], None], ...] = WORK,
+    rest: Callable[[Run], None] = Run.push,
+    file: str = "spaseq/engine/",
+) -> None:
     choice = random.Random(times)
     over = 0
     for _ in range(times):
-        queries, work, called_back = choice.choice(QUERIES), choice.choice(WORK), choice.random() < 0.5
+        queries, work, called_back = choice.choice(QUERIES), choice.choice(works), choice.random() < 0.5
         whole = Run(queries, called_back)
-        calls = Calls("spaseq/engine/")
+        calls = Calls(file)
         calls.during(lambda: work(whole))  # noqa: B023  # at once
-        expected = [found for found, _ in whole.answers()]
+        expected = [found for found, _ in whole.answers(rest)]
         run = Run(queries, called_back)
-        at = AtCall("spaseq/engine/", choice.randrange(1, calls.count + 1))
+        at = AtCall(file, choice.randrange(1, calls.count + 1))
         interrupted = at.during(lambda: work(run))  # noqa: B023
         where = f"{work.__name__} of {queries}, {called_back=}, call {at.number} of {calls.count}"
         assert interrupted, where
-        for (given, is_over), wanted in zip(run.answers(), expected, strict=True):
+        for (given, is_over), wanted in zip(run.answers(rest), expected, strict=True):
             over += is_over
             assert is_over or given == wanted, f"{where}: {given} for {wanted}"
             assert not (is_over and is_deferred), where
@@ -394,6 +420,29 @@ def web_server() -> None:
     assert ended == [EVENTS]
     assert handle.error is None
     assert found.count == len(expected(query("A ; B"), EVENTS))
+
+
+def spark(times: int) -> None:
+    """PySpark's handler stays: it cancels jobs and raises. Each query is whole, or is over and says so."""
+    from pyspark import SparkConf, SparkContext
+
+    settings = [("spark.ui.enabled", "false"), ("spark.driver.bindAddress", "127.0.0.1")]
+    context = SparkContext(master="local[1]", conf=SparkConf().setAll(settings))
+    handler = signal.getsignal(signal.SIGINT)
+    assert handler is not signal.default_int_handler
+    warnings.simplefilter("ignore", spaseq.SpaseqWarning)  # which says that queries are over
+    engine, found = Engine(), Pressing(2)
+    handle = engine.register(query("A ; B"), on_match=found)
+    with suppress(KeyboardInterrupt):  # from the callback: no query ends by that
+        pushed(engine, range(EVENTS))
+    assert 0 < engine.events < EVENTS
+    pushed(engine, range(engine.events, EVENTS))
+    assert handle.error is None
+    assert found.count == len(expected(query("A ; B"), EVENTS))
+    interrupt(times, is_deferred=False)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert context.parallelize([1, 2, 3], 1).sum() == 6
+    context.stop()
 
 
 CELLS = (

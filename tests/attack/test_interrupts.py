@@ -18,7 +18,7 @@ def run(program: str, *arguments: object, cwd: Path | None = None) -> None:
 
 
 @pytest.mark.parametrize("times", [7, pytest.param(30, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("program", ["script", "handled", "registering"])
+@pytest.mark.parametrize("program", ["script", "handled", "late", "registering"])
 def test_at_random_calls(program: str, times: int) -> None:
     run(program, times)
 
@@ -38,6 +38,12 @@ def test_a_state_has_what_an_interrupt_left(tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("uvicorn") is None, reason="no uvicorn: spaseq[serve]")
 def test_in_a_web_server() -> None:
     run("web_server")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="no PySpark: spaseq[spark]")
+def test_beside_a_spark_context() -> None:
+    run("spark", 30)
 
 
 @pytest.mark.slow

@@ -290,16 +290,17 @@ def test_a_vectorized_function_that_returns_too_little(tmp_path: Path) -> None:
         assert read(select("?v", "FILTER(:f(?v) > 0)"), tmp_path, *INTEGERS) == []
 
 
-def test_failed_calls_are_counted() -> None:
+@pytest.mark.parametrize("queries", [1, 2])
+def test_failed_calls_are_counted(queries: int) -> None:
     spaseq.function(F, lambda value: 1 / value)
     engine = spaseq.Engine()
-    handle = engine.register(select("?v", "FILTER(:f(?v) < 1)"))
+    handles = [engine.register(select("?v", "FILTER(:f(?v) < 1)")) for _ in range(queries)]
     events = [(f"<{EX}x> <{EX}v> {value} .", tick) for tick, value in enumerate(("0", "2", "0.0"))]
     with pytest.warns(spaseq.SpaseqWarning, match="ZeroDivisionError"):
         engine.push_many(EX + "s", events)
     engine.finish()
     assert engine.failed_calls == {F: 2}
-    assert "2 calls of <http://example.org/f> failed" in str(handle.why())
+    assert all("2 calls of <http://example.org/f> failed" in str(handle.why()) for handle in handles)
 
 
 def test_a_later_function_is_for_later_queries() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import duckdb
@@ -386,6 +390,79 @@ def test_subjects_that_repeat_become_terms_at_once(different: int, is_late: bool
     }
     (batch,) = open_source(table(DOES, **columns), STREAM, Dictionary(), on_bad=print)
     assert isinstance(batch, LateBatch) is is_late
+
+
+def _few(rows: int) -> pa.RecordBatchReader:
+    """Return a table in which a few events matter, and each has new terms: most are forgotten soon."""
+    what = ["fail" if i % 9_000 == 5 else "view" for i in range(rows)]
+    columns = {"at": [*range(rows)], "id": [f"u{i}" for i in range(rows)], "what": what}
+    return pa.table(columns).to_reader(max_chunksize=4_000)
+
+
+FEW = f"""SELECT ?u ?v WITHIN 90000 SECONDS SLIDING FROM STREAM S <{EX}stream> WHERE {{ SEQ(A ; B)
+    DEFINE GPM A ON S {{ ?u <{EX}does> "fail" }}
+    DEFINE GPM B ON S {{ ?v <{EX}does> "fail" }} }}"""
+NOTED = f"<{EX}{{id}}> <{EX}does> ?what ; <{EX}at> ?at ."
+
+
+def _pairs(matches: Iterable[spaseq.Match]) -> list[tuple[str, str]]:
+    return sorted((str(row["u"]), str(row["v"])) for match in matches for row in match.bindings)
+
+
+def _following(rows: int) -> list[tuple[str, str]]:
+    return sorted((f"{EX}u{i}", f"{EX}u{j}") for i, j in pairwise(range(5, rows, 9_000)))
+
+
+@pytest.mark.parametrize("matcher", [None, "interpreter"])
+def test_subjects_of_partial_matches_are_kept(matcher: str | None) -> None:
+    with Engine(matcher=matcher) as engine:
+        handle = engine.register(FEW)
+        for _ in engine.pull(Source(f"{EX}stream", spaseq.table(_few(40_000), time="at", template=NOTED))):
+            pass
+        assert _pairs(handle.matches()) == _following(40_000)
+
+
+@pytest.mark.parametrize("matcher", [None, "interpreter"])
+def test_a_restart_in_the_middle_of_a_table(tmp_path: Path, matcher: str | None) -> None:
+    found, steps = list[spaseq.Match](), 0
+    while True:
+        with Engine(state=tmp_path / "state", commit_every=None, matcher=matcher) as engine:
+            handle = engine.register(FEW, name="q")
+            source = spaseq.table(_few(40_000).read_all(), time="at", template=NOTED)
+            for _ in engine.pull(Source(f"{EX}stream", source)):
+                found += handle.matches()
+                engine.commit()
+                steps += 1
+                if steps == 1:
+                    engine.abandon()
+                    break
+            else:
+                break
+    assert _pairs(found) == _following(40_000)
+
+
+def test_other_threads_read_the_events_of_matches() -> None:
+    """Subjects that no query has read become terms in another thread, while more events come."""
+    seen, unread = set[str](), SimpleQueue[spaseq.Match | None]()
+
+    def read() -> None:
+        while (match := unread.get()) is not None:
+            for events in match.events.values():
+                seen.update(str(subject) for event in events for subject in event.triples().subjects())
+
+    reader = Thread(target=read)
+    with Engine() as engine:
+        engine.register(
+            f"""SELECT ?what WITHIN 1 SECONDS FROM STREAM S <{EX}stream> WHERE {{ SEQ(A)
+            DEFINE GPM A ON S {{ ?u <{EX}does> ?what FILTER(?what = "fail") }} }}""",
+            unread.put,
+        )
+        reader.start()
+        for _ in engine.pull(Source(f"{EX}stream", spaseq.table(_few(40_000), time="at", template=NOTED))):
+            pass
+    unread.put(None)
+    reader.join()
+    assert seen == {f"{EX}u{i}" for i in range(5, 40_000, 9_000)}
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 9), max_size=6))

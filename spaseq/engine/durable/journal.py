@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -114,6 +114,11 @@ class Changed:
 
 Happening = Arrived | Moved | Promised | Held | Registered | Cancelled | Changed
 
+#: All but ``Arrived``, by their names in an entry: there, each is its name and the values of its fields.
+_KINDS: Final = {
+    kind.__name__.lower(): kind for kind in (Moved, Promised, Held, Registered, Cancelled, Changed)
+}
+
 #: JSON: the state of the engine's orders before the first happening of an entry.
 Orders = list[dict[str, Any]]
 
@@ -134,18 +139,11 @@ def encode(orders: Orders, happenings: Sequence[Happening], dictionary: Dictiona
                 count = what.next - what.first
                 listed.append(["events", iri(what.stream), what.first, count, what.clock.value])
                 batches += what.batches
-            case Moved():
-                listed.append(["moved"])
-            case Promised(clock, time, stream):
-                listed.append(["promised", clock.value, time, None if stream is None else iri(stream)])
-            case Held(stream, holds):
-                listed.append(["held", iri(stream), holds])
-            case Registered(number):
-                listed.append(["registered", number])
-            case Cancelled(number):
-                listed.append(["cancelled", number])
-            case Changed(graph, triples):
-                listed.append(["changed", graph, triples])
+            case _:
+                said = {f.name: getattr(what, f.name) for f in fields(what)}
+                if said.get("stream") is not None:
+                    said["stream"] = iri(said["stream"])
+                listed.append([type(what).__name__.lower(), *said.values()])
     arrays: dict[str, npt.NDArray[Any]] = {}
     if batches:
         batch = concatenate(batches)
@@ -223,19 +221,14 @@ def _happenings(
                 part = replace(part, clock=Clock(clock), n=numbers)
                 happenings.append(Arrived(identity(iri), first, [part]))
                 at += count
-            case "moved":
-                happenings.append(Moved())
-            case "promised":
-                clock, time, iri = said
-                happenings.append(Promised(Clock(clock), time, None if iri is None else identity(iri)))
-            case "held":
-                happenings.append(Held(identity(said[0]), said[1]))
-            case "registered":
-                happenings.append(Registered(said[0]))
-            case "cancelled":
-                happenings.append(Cancelled(said[0]))
-            case "changed":
-                happenings.append(Changed(said[0], said[1]))
+            case _:
+                made = _KINDS[kind]
+                given = {f.name: value for f, value in zip(fields(made), said, strict=True)}
+                if "clock" in given:
+                    given["clock"] = Clock(given["clock"])
+                if given.get("stream") is not None:
+                    given["stream"] = identity(given["stream"])
+                happenings.append(made(**given))
     return happenings
 
 

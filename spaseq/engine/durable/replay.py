@@ -48,27 +48,6 @@ Added = Callable[[StoredQuery, Handle, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class StateSettings:
-    """The settings of an engine that must be the same each time, as text."""
-
-    lateness: str
-    matcher: str
-
-    def meta(self) -> dict[str, str]:
-        """Return the settings to store with the state."""
-        return {"lateness": self.lateness, "matcher": self.matcher}
-
-    def check(self, meta: Mapping[str, str], path: Path) -> None:
-        """Raise ``EngineError`` if the state's engine had other settings."""
-        for name, value in self.meta().items():
-            if (before := meta.get(name, value)) != value:
-                raise EngineError(
-                    f"{path}: this state is of an engine with {name}={before}, not {value}: what arrived "
-                    "would be another thing. Say the same, or begin anew with another file"
-                )
-
-
-@dataclass(frozen=True, slots=True)
 class Restored:
     """The engine that a replay fills.
 
@@ -131,7 +110,7 @@ class Replay:
         finally:
             self._dispatcher.is_replayed = False
         for iri, count in json.loads(meta.get("arrivals", "{}")).items():
-            self._dispatcher.number(self._dictionary.pin(NamedNode(iri)), count)
+            self._dispatcher.arrivals[self._dictionary.pin(NamedNode(iri))] = count
         self._dispatcher.events = int(meta.get("events", 0))
 
     def _orders(self, seq: int) -> Orders:
@@ -164,7 +143,7 @@ class Replay:
         dispatcher = self._dispatcher
         match what:
             case Arrived(stream, first, [batch]):
-                dispatcher.number(stream, first)
+                dispatcher.arrivals[stream] = first
                 dispatcher.enter(stream, batch)
             case Moved():
                 dispatcher.move()
@@ -212,10 +191,11 @@ class Replay:
 
         Some were derived from events that are no longer in the log.
         """
+        arrivals = self._dispatcher.arrivals
         for order in orders:
             for iri, count in order.get("made", {}).items():
                 stream = self._dictionary.pin(NamedNode(iri))
-                self._dispatcher.number(stream, max(count, self._dispatcher.arrived(stream)))
+                arrivals[stream] = max(count, arrivals[stream])
 
     def _count(self, orders: Orders) -> None:
         """Let windows of EVENTS count on from this state of the orders.

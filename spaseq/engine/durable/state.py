@@ -18,7 +18,7 @@ from spaseq.engine.durable import journal as taken
 from spaseq.engine.durable.horizon import keeps, unneeded
 from spaseq.engine.durable.journal import Cancelled, Journal, Orders, Registered
 from spaseq.engine.durable.outbox import Outbox
-from spaseq.engine.durable.replay import Position, Replay, Restored, StateSettings
+from spaseq.engine.durable.replay import Position, Replay, Restored
 from spaseq.engine.durable.store import Commit, Store, StoredQuery, changed
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.dispatcher import Dispatcher
@@ -43,12 +43,14 @@ class EngineState:
         self,
         path: str | Path,
         every: int | timedelta | None,
-        settings: StateSettings,
+        settings: Mapping[str, str],
         dispatcher: Dispatcher,
         rejects: Rejects,
         dictionary: Dictionary,
     ) -> None:
         """``every``: the number of events, or the time, after which a commit is due; None: never.
+
+        ``settings``: those of an engine that must be the same each time, as text.
 
         Raises ``EngineError`` for a file that is not a state, or in use.
         """
@@ -88,7 +90,12 @@ class EngineState:
         """Restore the last engine."""
         self._meta = self.store.meta()
         self._identity = self._meta.get("id", self._identity)
-        self._settings.check(self._meta, self.store.path)
+        for name, value in self._settings.items():
+            if (before := self._meta.get(name, value)) != value:
+                raise EngineError(
+                    f"{self.store.path}: this state is of an engine with {name}={before}, not {value}: what "
+                    "arrived would be another thing. Say the same, or begin anew with another file"
+                )
         Replay(self.store, self._journal, engine, self._added).run(self._meta)
         self._next = int(self._meta.get("next", 0))
         self._rejected = self.store.rejects()
@@ -209,7 +216,7 @@ class EngineState:
             "events": str(self._dispatcher.events),
             "arrivals": json.dumps(arrivals),
             "id": self._identity,
-            **self._settings.meta(),
+            **self._settings,
         }
         if mark:
             meta["mark"] = json.dumps({"seq": journal.seq - 1, "orders": self._orders()})
@@ -302,7 +309,7 @@ class EngineState:
                 "fresh": stream_set.is_fresh,
                 "position": stream_set.before + stream_set.position,
                 "made": {
-                    self._dictionary.term(made).value: self._dispatcher.arrived(made)
+                    self._dictionary.term(made).value: self._dispatcher.arrivals[made]
                     for made in sorted({q.output for q in stream_set.members if q.output is not None})
                 },
                 **stream_set.order.state(),

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from spaseq.alone import Single
+from spaseq.engine.pipelines.query_set import QuerySet
 from spaseq.engine.pipelines.routes import Routes
 from spaseq.engine.pipelines.stream_set import DispatchedQuery, DueWork, StreamSet
-from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import DeadLetterKind, Rejects
 from spaseq.engine.turn import Turn
 from spaseq.errors import warn_within
@@ -38,7 +38,7 @@ MOST: Final = 4_096
 
 
 class Dispatcher(Routes):
-    """DispatchedQuery queries, and how far their streams have come.
+    """The queries of an engine, and how far their streams have come.
 
     Queries that read the same streams share an order and an index: a ``StreamSet``. An exception in a query
     ends that query only (in an order, the queries that share it). Exceptions of callbacks are collected by
@@ -65,8 +65,6 @@ class Dispatcher(Routes):
         self.due: dict[DispatchedQuery, None] = {}
         # Those of them with new work since they were last found to wait.
         self._fresh: dict[DispatchedQuery, None] = {}
-        # Queries that have begun since work was last done.
-        self._begun: dict[DispatchedQuery, None] = {}
         # Queries with matches that their callbacks may not have been given.
         self._unfinished: set[DispatchedQuery] = set()
         self.is_asked = True
@@ -79,7 +77,7 @@ class Dispatcher(Routes):
     def abort(self, interrupt: BaseException) -> None:
         """End all queries and discard their memory: a call was interrupted in the middle."""
         self.fail([query for query in self.queries if not query.handle.is_over], interrupt)
-        self.due, self._fresh, self._begun, self._unfinished = {}, {}, {}, set()
+        self.due, self._fresh, self._unfinished = {}, {}, set()
         self._clear()
 
     def unhold(self) -> None:
@@ -93,9 +91,9 @@ class Dispatcher(Routes):
         if not isinstance(batch, Single) or (readers := self._next(stream, batch)) is None:
             self.admit(stream, batch)
             return
-        before = self._arrivals[stream]
+        before = self.arrivals[stream]
         event = batch if batch.at.n == before else batch.renumber(before)
-        self._arrivals[stream] = before + 1
+        self.arrivals[stream] = before + 1
         self.events += 1
         due: list[DispatchedQuery] = []
         for stream_set in readers:
@@ -116,8 +114,8 @@ class Dispatcher(Routes):
         for index, problem in problems.items():
             if begin < index:
                 self.enter(stream, batch.take(np.arange(begin, index)))
-            event = batch.take(np.array([index])).renumber(self._arrivals[stream])
-            self._arrivals[stream] += 1
+            event = batch.take(np.array([index])).renumber(self.arrivals[stream])
+            self.arrivals[stream] += 1
             self._rejects.refuse(event, 0, problem, DeadLetterKind.NONCONFORMING)
             begin = index + 1
         if begin < len(batch):
@@ -146,7 +144,7 @@ class Dispatcher(Routes):
 
     def enter(self, stream: int, batch: EventBatch) -> None:
         """Take events from outside, without ``move``, which releases them."""
-        journal, before = self.journal, self._arrivals[stream]
+        journal, before = self.journal, self.arrivals[stream]
         if journal is None:
             self._take(stream, batch)
             return
@@ -154,7 +152,7 @@ class Dispatcher(Routes):
         try:
             self._take(stream, batch)
         finally:
-            if self._arrivals[stream] > before:
+            if self.arrivals[stream] > before:
                 journal.arrived(stream, before, batch)
 
     def move(self, arriving: Iterable[tuple[int, EventBatch]] = ()) -> None:
@@ -212,11 +210,11 @@ class Dispatcher(Routes):
 
     def _take(self, stream: int, batch: EventBatch) -> None:
         """Pass a stream's events to the queries that read it, and reject late ones."""
-        numbered = batch.renumber(self._arrivals[stream])
+        numbered = batch.renumber(self.arrivals[stream])
         readers = [stream_set for stream_set in self._readers.get(stream, ()) if stream_set.is_live]
         late: dict[int, tuple[int, Stamp | None]] = {}
         misfit: StreamSet | None = None
-        self._arrivals[stream] += len(batch)
+        self.arrivals[stream] += len(batch)
         self.events += len(batch)
         if self.seen is not None:
             self.seen(numbered)
@@ -249,8 +247,6 @@ class Dispatcher(Routes):
         for stream_set in stream_sets:
             try:
                 self._add(stream_set.release(last))
-                for query, batch in stream_set.beginning():
-                    self._begin(query, batch)
             except Exception as error:
                 self.fail(stream_set.live, error)
                 continue
@@ -300,9 +296,9 @@ class Dispatcher(Routes):
     def _work(self) -> None:
         """Do the work that need not wait, in the order of queries."""
         joined: dict[tuple[int, ...], EventBatch] = {}
-        due, begun, self._begun = self._due_now(), self._begun, {}
-        if len(begun) > 1:
-            self._prepare(query for query in due if query in begun)
+        due = self._due_now()
+        if len(begun := [query for query in due if query.pipeline.matcher is None]) > 1:
+            self._prepare(begun)
         for query in due:
             self._run_all(query, joined)
             if self._deferral.is_due:
@@ -317,12 +313,11 @@ class Dispatcher(Routes):
         """
         before: EventBatch | None = None
         for query in begun:
-            due, pipeline = query.due, query.pipeline
-            batch = due[0].batch
-            if batch is None or query.handle.is_over or isinstance(query.handle, Subscribers):
+            batch = query.due[0].batch if query.due else None
+            if batch is None or query.handle.is_over or isinstance(query.handle, QuerySet):
                 continue
             try:
-                pipeline.prepare(batch, is_shared=len(due) == 1 and batch is before)
+                query.pipeline.prepare(batch, is_shared=len(query.due) == 1 and batch is before)
             except Exception as error:
                 self.fail([query], error)
             before = batch
@@ -365,14 +360,6 @@ class Dispatcher(Routes):
             return
         self._fresh.pop(query, None)
         self.due.pop(query, None)
-
-    def _begin(self, query: DispatchedQuery, batch: EventBatch) -> None:
-        """Begin a query with its first event."""
-        try:
-            query.pipeline.begin(batch)
-            self._begun[query] = None
-        except Exception as error:  # the window's start is out of range
-            self.fail([query], error)
 
     def _leave(self, query: DispatchedQuery) -> None:
         """Leave a query's matches to the next call: an interrupt was noted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.sharing import ByEvent, Sharing
 from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
+from spaseq.why.evidence import Evidence
+from spaseq.why.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,30 @@ class Environment:
     kb: KnowledgeBase
     sharing: Sharing = field(default_factory=Sharing)
     limits: Limits = UNLIMITED
+
+    def evidence(
+        self,
+        pattern: SequencePattern,
+        stats: Stats,
+        sample: Sample | None,
+        begin: int | None,
+        *,
+        is_dropped: bool,
+    ) -> Evidence:
+        """Return the input of a diagnosis. ``is_dropped``: the query ended early, and its events with it."""
+        return Evidence(
+            pattern=pattern,
+            events=stats.events,
+            matches=stats.matches,
+            late=stats.late,
+            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
+            sample=None if sample is None else sample.batch(),
+            begin=begin,
+            dictionary=self.dictionary,
+            kb=self.kb,
+            ended=is_dropped,
+            failed_calls=dict(self.dictionary.failed_calls),
+        )
 
 
 class Patterns:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from spaseq.alone import Single
@@ -175,19 +174,9 @@ class Pipeline:
     def evidence(self) -> Evidence:
         """Return the input of a diagnosis."""
         self.count()
-        stats, sample = self.stats, self.observation.sample
-        return Evidence(
-            pattern=self.pattern,
-            events=stats.events,
-            matches=stats.matches,
-            late=stats.late,
-            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
-            sample=None if sample is None else sample.batch(),
-            begin=self.beginning,
-            dictionary=self._dictionary,
-            kb=self._environment.kb,
-            ended=sample is None,
-            failed_calls=dict(self._dictionary.failed_calls),
+        sample = self.observation.sample
+        return self._environment.evidence(
+            self.pattern, self.stats, sample, self.beginning, is_dropped=sample is None
         )
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
@@ -227,15 +216,12 @@ class Pipeline:
         is_there = isinstance(batch, Single) and batch.at.time == time
         return not is_there and quick.is_due(time)
 
-    @property
-    def keeps_time(self) -> bool:
-        """Whether it needs each single event, and so is always at the event's time."""
-        return self._attends and self.takes_alone
-
     def is_due(self, time: int) -> bool:
         """Return whether matches may wait for this time; False if its own events advance it."""
         quick = self._quick
-        return quick is None or not self.takes_alone or (not self.keeps_time and quick.is_due(time))
+        if quick is None or not self.takes_alone:
+            return True
+        return not self._attends and quick.is_due(time)  # else each event has advanced it
 
     @property
     def waits(self) -> bool:
@@ -260,9 +246,14 @@ class Pipeline:
         """Its part of a group, if the group takes single events for all members, and nothing else must see
         them.
         """
-        member, observation = self.member, self.observation
-        is_plain = self.matcher is member and observation.place is not None and observation.seen is None
-        return member if is_plain and self.beginning is not None and self.output is None else None
+        return self.member if self._is_of_group and self.output is None else None
+
+    @property
+    def _is_of_group(self) -> bool:
+        """Whether it has begun, a group's matcher is its own, and nothing else must see single events."""
+        observation = self.observation
+        is_plain = self.matcher is self.member is not None and self.beginning is not None
+        return is_plain and observation.place is not None and observation.seen is None
 
     def sit(self, place: StreamPosition, sample: Sample) -> None:
         """From now on take only the events that concern it; ``place`` counts, and fills the ``sample``."""
@@ -362,9 +353,7 @@ class Pipeline:
 
     def _of_group(self, member: Member, batch: EventBatch, position: int) -> Iterator[MatchBatch] | None:
         """Do ``take_one`` for an event of a group: its queries have processed it together."""
-        observation = self.observation
-        is_plain = self.matcher is member and observation.place is not None and observation.seen is None
-        if not is_plain or self.beginning is None:
+        if not self._is_of_group or self.beginning is None:
             return self.process(batch, position)
         member.see(batch, position, self.beginning)
         matched = member.matched() if len(batch) == 1 else None

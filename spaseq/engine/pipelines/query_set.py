@@ -6,16 +6,17 @@ above the partitions of the queries themselves. Queries with the same constants 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from spaseq.automaton.normal import normalise
-from spaseq.engine.delivery import AT_ONCE, Undelivered, Unread, nothing
+from spaseq.engine.delivery import AT_ONCE, Delivery, Undelivered, Unread
 from spaseq.engine.pipelines.patterns import Environment, Patterns, RowCounts, TablePatterns
 from spaseq.engine.pipelines.pipeline import Pipeline
-from spaseq.engine.pipelines.stats import Stats
+from spaseq.engine.pipelines.stats import Stats, StreamPosition
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import Ask, Emit, Query
 from spaseq.matching.columns.blocks.found import Block
@@ -63,42 +64,30 @@ class Subscription:
     """One query in a query set: its LIMIT, its counts, its form of answers.
 
     A ``Handle`` uses it like a ``Pipeline`` of the query's own, ``may_leave`` and ``unread`` as there.
-    ``rank``: its place among the others.
+    ``rank``: its place among the others. ``is_over``: no event counts any more.
     """
 
     __slots__ = (
-        "_environment", "_found", "_is_handed_on", "_left", "_matches", "_on_leave", "_over",
-        "_query_set", "_refresh", "_rest", "_row", "_rows", "_sample", "_seen", "_stats", "done", "may_leave",
-        "on_done", "query", "rank", "unread",
+        "_found", "_is_handed_on", "_left", "_matches", "_query_set", "_rest", "_row", "_rows", "_sample",
+        "_seen", "_stats", "done", "is_over", "may_leave", "on_done", "query", "rank", "unread",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        query: Query,
-        rank: int,
-        environment: Environment,
-        refresh: Callable[[Stats], None],
-        on_leave: Callable[[], None],
-    ) -> None:
-        """``refresh`` brings counts of events up to date; ``on_leave`` is called if it ends
-        before it begins.
-        """
+    def __init__(self, query: Query, rank: int, query_set: QuerySet) -> None:
         self.query = query
         self.rank = rank
         self.done = query.modifiers.limit == 0
         #: Called when no more answers are needed; set by the handle.
         self.on_done: Callable[[], None]
-        self._environment = environment
-        self._refresh, self._on_leave = refresh, on_leave
+        self._query_set = query_set
         self._left = query.modifiers.limit
         # Created on first use, with the counts made here.
         self._stats: Stats | None = None
         self._matches = self._rows = 0
         self._seen: Callable[[EventBatch], None] | None = None
         self._sample: Sample | None = None
-        self._query_set: QuerySet | None = None
+        # None before the first event, and when the query is over.
         self._row: ConstantsRow | None = None
-        self._over = self.done
+        self.is_over = self.done
         self.may_leave = False
         self.unread: Unread | None = None
         # The matches left to this query to enumerate; whether these were delivered with the matches found;
@@ -109,8 +98,7 @@ class Subscription:
 
     def count(self) -> None:
         """See ``Pipeline.count``."""
-        if self._query_set is not None:
-            self._query_set.pipeline.count()
+        self._query_set.pipeline.count()
 
     @property
     def output(self) -> None:
@@ -120,9 +108,9 @@ class Subscription:
     def stats(self) -> Stats:
         """The query's counts."""
         stats = self._counts()
-        if not self._over:
-            self._refresh(stats)
-            if self._query_set is not None and self._row is not None:
+        if not self.is_over:
+            self._query_set.place.refresh(stats)
+            if self._row is not None:
                 self._query_set.counted(self._row, stats)
         return stats
 
@@ -133,14 +121,9 @@ class Subscription:
         return self._stats
 
     @property
-    def has_left(self) -> bool:
-        """Whether the query is over, as seen by the engine."""
-        return self._over
-
-    @property
     def beginning(self) -> int | None:
         """When the first window began."""
-        return None if self._query_set is None else self._query_set.pipeline.beginning
+        return self._query_set.pipeline.beginning
 
     @property
     def left(self) -> int | None:
@@ -150,24 +133,19 @@ class Subscription:
     def resume(self, left: int | None) -> None:
         """End restoring: matches from now on are new; ``left`` as its LIMIT left it."""
         self._left = left
-        if self._query_set is not None:
-            self._query_set.pipeline.answers.is_warming = False
+        self._query_set.pipeline.answers.is_warming = False
 
     def has(self, found: Undelivered) -> None:
         """Set where its matches wait for a reader."""
         self._found = found
 
-    def sit(self, query_set: QuerySet, row: ConstantsRow) -> None:
-        """Set the query's row, from now on."""
-        self._query_set, self._row = query_set, row
-
-    def begin(self) -> None:
-        """Begin: the first events are about to come."""
-        if self._query_set is not None:
-            if self._sample is not None:
-                self._query_set.pipeline.observation.sampled(self._sample)
-            if self._seen is not None:
-                self._query_set.follow_too(self._seen)
+    def begin(self, row: ConstantsRow) -> None:
+        """Begin, with a row: the first events are about to come."""
+        self._row = row
+        if self._sample is not None:
+            self._query_set.pipeline.observation.sampled(self._sample)
+        if self._seen is not None:
+            self._query_set.follow_too(self._seen)
 
     def leave_to(self, portion: Portion) -> None:
         """Leave these matches to the query to enumerate, after all found before."""
@@ -196,23 +174,20 @@ class Subscription:
         found = self._found
         if self.unread is None and (found is None or found.size < AT_ONCE):
             return  # the usual case
-        if self._row is not None and self._query_set is not None and self.is_behind:
+        if self._row is not None and self.is_behind:
             self._query_set.behind.add(self._row.name)
 
     def _of_rest(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
-        assert self._query_set is not None
         return self._answers(self._query_set.own(found))
 
     @property
     def reads_at_once(self) -> bool:
         """Whether a match found is an answer as it is: nothing is left out or computed."""
-        query_set = self._query_set
-        return self._left is None and self._rest is None and query_set is not None and query_set.is_plain
+        return self._left is None and self._rest is None and self._query_set.is_plain
 
     def read(self, found: Block) -> MatchBatch:
         """Return its matches; ``reads_at_once`` must be true."""
         query_set = self._query_set
-        assert query_set is not None
         self._matches += len(found)
         self._rows += found.solution_count()
         return MatchBatch(query_set.reader.view, self.query, found, query_set.clock)
@@ -233,7 +208,6 @@ class Subscription:
 
     def _answers(self, found: Iterable[Block]) -> Iterator[MatchBatch]:
         query_set, skip = self._query_set, self.query.skip
-        assert query_set is not None
         only_first = isinstance(self.query.form, Ask)
         for block in found:
             wanted = block.part(0, 1) if only_first else block
@@ -258,22 +232,19 @@ class Subscription:
 
     def leave(self) -> None:
         """End the query: later events are not counted and cost nothing."""
-        query_set, row = self._query_set, self._row
-        if self._over:
+        if self.is_over:
             return
         self.count()
         stats = self.stats
         stats.shared_with, stats.shared = 0, ()
-        self._over = True
-        if query_set is None:
-            self._on_leave()
-        elif row is not None:
-            sample = self._sample or query_set.pipeline.observation.sample
+        self.is_over = True
+        row, self._row = self._row, None
+        if row is not None:
+            sample = self._sample or self._query_set.pipeline.observation.sample
             self._sample = None if sample is None else sample.copy()
-            self._row = None
             if self._rest is not None:
                 self._rest.keep()
-            query_set.remove(row, self)
+        self._query_set.leave(self, row)
 
     def drop(self) -> None:
         """Free the partial matches: the query is over."""
@@ -286,88 +257,89 @@ class Subscription:
     def keep(self, events: int) -> None:
         """Keep this many of the next events as a sample."""
         self._sample = Sample(events, 10 * events)
-        if self._query_set is not None and self._row is not None:
+        if self._row is not None:
             self._query_set.pipeline.observation.sampled(self._sample)
 
     def follow(self, seen: Callable[[EventBatch], None]) -> None:
         """Call ``seen`` with all following events."""
         self._seen = seen
-        if self._query_set is not None and self._row is not None:
+        if self._row is not None:
             self._query_set.follow_too(seen)
 
     def evidence(self) -> Evidence:
         """Return the input of a diagnosis."""
         self.count()
-        stats, query_set = self.stats, self._query_set
-        sample = self._sample
-        if sample is None and query_set is not None and self._row is not None:
-            sample = query_set.pipeline.observation.sample
-        return Evidence(
-            pattern=normalise(self.query),
-            events=stats.events,
-            matches=stats.matches,
-            late=stats.late,
-            gpms={name: replace(counted) for name, counted in stats.gpms.items()},
-            sample=None if sample is None else sample.batch(),
-            begin=self.beginning,
-            dictionary=self._environment.dictionary,
-            kb=self._environment.kb,
-            ended=self._over and self._sample is None,
+        sample, pipeline = self._sample, self._query_set.pipeline
+        is_dropped = self.is_over and sample is None
+        if sample is None and self._row is not None:
+            sample = pipeline.observation.sample
+        return self._query_set.environment.evidence(
+            normalise(self.query), self.stats, sample, pipeline.beginning, is_dropped=is_dropped
         )
 
 
 class QuerySet:
-    """Queries of one form, run together by their ``pipeline``.
+    """Queries of one form that run as one; the engine uses it like the ``Handle`` of one query.
 
-    All queries of ``subscriptions`` begin with the same event. ``varying``: the constants in which they
-    differ, by their places, each query's in turn. Matches are in ``found``, by row, until they are taken. If
-    matches need not be enumerated at once, the query set enumerates them for all queries while they are few.
-    If they are many, each query gets its own matches, and enumerates them when they are read.
+    All queries begin with the same event; until then queries may join. Matches are kept by row until they
+    are taken. If matches need not be enumerated at once, the query set enumerates them for all queries while
+    they are few. If they are many, each query gets its own matches, and enumerates them when they are read.
+    ``pipeline``: of the first query, until they begin. ``live``: how many are not over. ``place``: the place
+    that the queries share. ``coming``: None, as matches do not wait for a reader here, though those of its
+    queries may.
     """
 
-    def __init__(
-        self,
-        subscriptions: Sequence[Subscription],
-        varying: Mapping[int, Sequence[Term]],
-        environment: Environment,
-        start: int | None = None,
-    ) -> None:
-        query = subscriptions[0].query
-        self._template: QueryTemplate | None = template(query, [*varying]) if varying else None
+    def __init__(self, environment: Environment, place: StreamPosition, pipeline: Pipeline) -> None:
+        self.environment, self.place, self.pipeline = environment, place, pipeline
+        self.coming = None
+        self.live = 0
+        self._is_begun = False
+        # By rank: the queries' subscriptions and handles, and their constants until they begin.
+        self._queries: list[tuple[Subscription, Delivery]] = []
+        self._constants: dict[int, Sequence[Term]] = {}
+        self._template: QueryTemplate | None = None
         self._rows: dict[int, ConstantsRow] = {}
         self._followers: list[Callable[[EventBatch], None]] = []
         #: The rows with queries that may have to enumerate their matches themselves.
         self.behind: set[int] = set()
-        self.found: dict[int, list[Block]] = {}
-        # The number of matches not taken yet.
+        # The matches found, by row; how many; those taken and not yet delivered.
+        self._found: dict[int, list[Block]] = {}
         self._unhanded = 0
-        #: Called when there are so many that they should be taken before more are found.
-        self.on_many: Callable[[], None] = nothing
-        self._live = len(subscriptions)
-        rows: list[list[Subscription]] = [[*subscriptions]]
-        made, dictionary = self._template, environment.dictionary
+        self._due: deque[tuple[Subscription, Sequence[Block]]] = deque()
+
+    # --- its queries ------------------------------------------------------------------------------
+
+    def subscription(self, query: Query) -> Subscription:
+        """Return a new query's subscription; call ``join`` with its handle."""
+        return Subscription(query, len(self._queries), self)
+
+    def join(self, subscription: Subscription, handle: Delivery, constants: Sequence[Term]) -> None:
+        """Add the query that got the last subscription, with its handle and its constants."""
+        self._constants[subscription.rank] = constants
+        self.live += not subscription.is_over
+        self._queries.append((subscription, handle))
+
+    def begin(self) -> None:
+        """Make the pipeline of the queries that are not over, before their first event."""
+        live = [subscription for subscription, _ in self._queries if not subscription.is_over]
+        if self._is_begun or not live:
+            return
+        self._is_begun = True
+        columns = zip(*[self._constants[subscription.rank] for subscription in live], strict=True)
+        self._constants = {}
+        # The constants in which the queries differ, by their places.
+        varying = {i: of for i, of in enumerate(columns) if of.count(of[0]) < len(of)}
+        query, dictionary = live[0].query, self.environment.dictionary
+        rows: list[list[Subscription]] = [live]
+        made = self._template = template(query, [*varying]) if varying else None
         if made is not None:
             names = [name for name, _ in made.parameters]
             self._table = Parameters(names, made.member, [*varying.values()], dictionary)
             rows = [[] for _ in range(len(self._table))]
-            for subscription, number in zip(subscriptions, self._table.of_queries, strict=True):
+            for subscription, number in zip(live, self._table.of_queries, strict=True):
                 rows[number].append(subscription)
         self._tally = RowCounts([gpm.name for gpm in query.gpms], len(rows))
-        taken = query if made is None else made.query
-        taken = replace(taken, modifiers=replace(taken.modifiers, limit=None))
-        make_patterns: Callable[..., Patterns] = Patterns
-        if made is not None:
-            make_patterns = partial(TablePatterns, made=made, table=self._table, tally=self._tally)
-        self.pipeline = Pipeline(
-            taken,
-            # The limits of one query, times the number of queries that have a row of their own.
-            replace(environment, limits=environment.limits.times(len(rows))),
-            start=start,
-            make_patterns=make_patterns,
-            # Matches in a row's partition go to the queries that have the row.
-            make_context=partial(Context, apart=0 if made is None else 1),
-        )
-        self.pipeline.read, self.pipeline.queries = self._read, lambda: self._live
+        self._make_pipeline(query if made is None else made.query, made, len(rows))
         plain = normalise(query)
         self.reader = Reader(plain, Projector(plain, self.pipeline.context, dictionary), dictionary)
         #: Whether rows are the whole answer, and no row is read in order to count something.
@@ -378,26 +350,57 @@ class QuerySet:
         for number, (name, some) in enumerate(zip(named, rows, strict=True)):
             row = self._rows[name] = ConstantsRow(name, number, some)
             for subscription in some:
-                subscription.sit(self, row)
+                subscription.begin(row)
 
-    # --- leaving ----------------------------------------------------------------------------------
+    def _make_pipeline(self, query: Query, made: QueryTemplate | None, rows: int) -> None:
+        """Make a pipeline for all rows, in the place of the first query's."""
+        make_patterns: Callable[..., Patterns] = Patterns
+        if made is not None:
+            make_patterns = partial(TablePatterns, made=made, table=self._table, tally=self._tally)
+        first, environment = self.pipeline, self.environment
+        self.pipeline = Pipeline(
+            replace(query, modifiers=replace(query.modifiers, limit=None)),
+            # The limits of one query, times the number of queries that have a row of their own.
+            replace(environment, limits=environment.limits.times(rows)),
+            start=first.beginning,
+            make_patterns=make_patterns,
+            # Matches in a row's partition go to the queries that have the row.
+            make_context=partial(Context, apart=0 if made is None else 1),
+        )
+        self.pipeline.read, self.pipeline.queries = self._read, lambda: self.live
+        self.pipeline.answers.is_warming = first.answers.is_warming
+        if first.observation.sample is not None:
+            self.pipeline.sit(self.place, first.observation.sample)
 
     @property
-    def subscriptions(self) -> Iterator[Subscription]:
-        """The subscriptions that are not over."""
-        for row in self._rows.values():
-            yield from row.subscriptions
+    def is_over(self) -> bool:
+        """Whether all queries are."""
+        return not self.live
 
-    def remove(self, row: ConstantsRow, subscription: Subscription) -> None:
-        """Remove a query, which needs no more matches."""
+    @property
+    def members(self) -> list[Delivery]:
+        """The handles of the queries that are not over."""
+        return [handle for subscription, handle in self._queries if not subscription.is_over]
+
+    def leave(self, subscription: Subscription, row: ConstantsRow | None) -> None:
+        """Note that a query is over, with its row if it had begun."""
+        self.live -= subscription.rank < len(self._queries)  # else it did not join: an interrupt came
+        if row is None:
+            if not self.live:
+                self.place.leave()
+            return
         row.subscriptions.remove(subscription)
-        self._live -= 1
         if not row.subscriptions:
             del self._rows[row.name]
             if self._template is not None:
                 self._table.remove(row.number)
         if not self._rows:
             self.pipeline.drop()
+
+    def fail(self, error: BaseException) -> None:
+        """End all queries because of an exception during an event."""
+        for handle in self.members:
+            handle.fail(error)
 
     def follow_too(self, seen: Callable[[EventBatch], None]) -> None:
         """Call ``seen``, too, with the following events."""
@@ -407,6 +410,54 @@ class QuerySet:
     def _tell(self, batch: EventBatch) -> None:
         for seen in self._followers:
             seen(batch)
+
+    # --- delivery -----------------------------------------------------------------------------------
+
+    def add(
+        self,
+        matches: Iterator[MatchBatch],
+        *,
+        all_at_once: bool,  # noqa: ARG002  # as a handle's
+        after_all: bool,  # noqa: ARG002
+    ) -> None:
+        """Enumerate matches, and deliver them; see ``Handle.add``."""
+        self._hand_on()
+        try:
+            for _ in matches:
+                pass
+            self._take()
+        except Exception as error:
+            self.fail(error)
+        self._hand_on()
+
+    def deliver(self) -> None:
+        """Give callbacks the matches that an interrupt has left."""
+        self._take()
+        for _, handle in self._queries:  # also those that are over
+            handle.deliver()
+        self._hand_on()
+
+    def _take(self) -> None:
+        """Take what was found since the last time, in the order in which the queries were registered."""
+        found, self._found, self._unhanded = self._found, {}, 0
+        given = [
+            (subscription, items)
+            for name, items in found.items()
+            if (row := self._rows.get(name)) is not None
+            for subscription in row.subscriptions
+        ]
+        self._due.extend(sorted(given, key=lambda pair: pair[0].rank) if len(given) > 1 else given)
+
+    def _hand_on(self) -> None:
+        """Give matches to their handles."""
+        while self._due:
+            subscription, blocks = self._due.popleft()
+            _, handle = self._queries[subscription.rank]
+            if not handle.is_over:
+                is_simple = len(blocks) == 1 and subscription.reads_at_once
+                if not (is_simple and handle.receive(subscription.read, blocks[0])):
+                    handle.add(subscription.answers(blocks), all_at_once=False, after_all=True)
+                subscription.got()
 
     # --- matches -----------------------------------------------------------------------------------
 
@@ -420,7 +471,7 @@ class QuerySet:
         if is_enumerating(pipeline.matcher) and emitted(pipeline.pattern) is Emit.ALL:
             found = self._few(pipeline.matcher, found)
         for parts in self._by_row(found):
-            of = self.found
+            of = self._found
             count = 0
             for name, part in parts:
                 if name in of:
@@ -430,7 +481,8 @@ class QuerySet:
                 count += len(part)
             self._unhanded += count
             if self._unhanded >= MOST:
-                self.on_many()
+                self._take()  # a query over its limits ends
+                self._hand_on()
                 if pipeline.done:
                     break
         return iter(())
@@ -438,7 +490,7 @@ class QuerySet:
     def _by_row(self, found: Iterable[Block]) -> Iterator[Iterable[tuple[int, Block]]]:
         if self._template is None:
             # What several readers derive from a match is computed once.
-            return (((0, block),) for block in (shared_by_all(found) if self._live > 1 else found))
+            return (((0, block),) for block in (shared_by_all(found) if self.live > 1 else found))
         return shares_of_all(found)
 
     def _few(self, matcher: Enumerating, found: Iterable[Block]) -> Iterator[Block]:
@@ -462,7 +514,7 @@ class QuerySet:
         for name, portion in portions:
             row = self._rows.get(name)
             if row is not None:
-                self.found.setdefault(name, [])
+                self._found.setdefault(name, [])
                 self.behind.add(name)
                 for subscription in row.subscriptions:
                     subscription.leave_to(portion)
@@ -476,17 +528,6 @@ class QuerySet:
             for parts in shares_of_all((block,)):
                 yield from (part for _, part in parts)
 
-    def take(self) -> list[tuple[Subscription, list[Block]]]:
-        """Return what was found since the last time, in the order in which the queries were registered."""
-        found, self.found, self._unhanded = self.found, {}, 0
-        given = [
-            (subscription, items)
-            for name, items in found.items()
-            if (row := self._rows.get(name)) is not None
-            for subscription in row.subscriptions
-        ]
-        return sorted(given, key=lambda pair: pair[0].rank) if len(given) > 1 else given
-
     @property
     def clock(self) -> Clock:
         """The clock of the queries' times."""
@@ -498,7 +539,7 @@ class QuerySet:
 
     def counted(self, row: ConstantsRow, stats: Stats) -> None:
         """Bring a query's own counts up to date."""
-        stats.shared_with = self._live - 1
+        stats.shared_with = self.live - 1
         if self._template is None:
             of = self.pipeline.stats
             stats.relevant, stats.shared = of.relevant, of.shared

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.patterns import Environment
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.query_set import QuerySet
 from spaseq.engine.pipelines.stream_set import DispatchedQuery, StreamSet
-from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.engine.rejects import Rejects
 from spaseq.errors import EngineError, warn
 from spaseq.events import Clock, EventBatch
@@ -45,9 +45,11 @@ class Routes:
         self._rejects = rejects
         self._limits = limits
         self._lateness = lateness
-        self._registered = 0
+        #: How many queries have been registered.
+        self.registered = 0
         self._worth_pruning = _SLACK
-        self._arrivals: Counter[int] = Counter()
+        #: How many events of each stream have arrived: the number of its next event.
+        self.arrivals: Counter[int] = Counter()
         self._unread: set[int] = set()
         # By form, the newest query that others may join.
         self._by_form: dict[tuple[object, ...], DispatchedQuery] = {}
@@ -82,11 +84,6 @@ class Routes:
         for alike in self._stream_sets.values():
             yield from alike
 
-    @property
-    def registered(self) -> int:
-        """How many queries have been registered."""
-        return self._registered
-
     def newest(self, streams: frozenset[int]) -> StreamSet:
         """Return the stream set of the newest query of these streams."""
         return self._stream_sets[streams][-1]
@@ -95,7 +92,7 @@ class Routes:
         """Return the streams that arrived or are read, with their clock and how far they have come; None:
         unknown.
         """
-        found: dict[int, tuple[Clock | None, int | None]] = dict.fromkeys(self._arrivals, (None, None))
+        found: dict[int, tuple[Clock | None, int | None]] = dict.fromkeys(self.arrivals, (None, None))
         for stream, stream_sets in self._readers.items():
             orders = [stream_set.order for stream_set in stream_sets]
             reached = [order.reached(stream) for order in orders]
@@ -103,19 +100,6 @@ class Routes:
             clocks = [order.clock for order in orders if order.clock is not None]
             found[stream] = (clocks[0] if clocks else None, max(known, default=None))
         return found
-
-    def arrived(self, stream: int) -> int:
-        """Return how many events of a stream have arrived."""
-        return self._arrivals[stream]
-
-    def number(self, stream: int, first: int) -> None:
-        """Set the arrival number of a stream's next event."""
-        self._arrivals[stream] = first
-
-    @property
-    def arrivals(self) -> Mapping[int, int]:
-        """How many events of each stream have arrived."""
-        return self._arrivals
 
     # --- what happens ---------------------------------------------------------------------------
 
@@ -136,8 +120,8 @@ class Routes:
         readers = self._readers.get(stream, ())
         return bool(readers) and all(stream_set.order.is_new for stream_set in readers)
 
-    def subscribers(self, key: tuple[object, ...], environment: Environment) -> Subscribers | None:
-        """Return the subscribers of this form that have seen no event, which a new query may join."""
+    def query_set(self, key: tuple[object, ...], environment: Environment) -> QuerySet | None:
+        """Return the query set of this form that has seen no event, which a new query may join."""
         first = self._by_form.get(key)
         if (
             first is None
@@ -147,14 +131,14 @@ class Routes:
         ):
             return None
         if isinstance(first.handle, Handle):
-            subscribers = Subscribers(environment, first, first.pipeline.beginning)
+            query_set = QuerySet(environment, first, first.pipeline)
             query, constants = first.pipeline.query, form(first.pipeline.query)
             assert constants is not None
-            subscription = subscribers.subscription(query)
-            subscribers.join(first.handle, constants.constants)
+            subscription = query_set.subscription(query)
+            query_set.join(subscription, first.handle, constants.constants)
             first.handle.sit(subscription)
-            first.handle = subscribers
-            return subscribers
+            first.handle = query_set
+            return query_set
         return first.handle
 
     def add(self, pipeline: Pipeline, handle: Handle, key: tuple[object, ...] | None) -> None:
@@ -165,10 +149,10 @@ class Routes:
         """
         if len(self.queries) >= self._worth_pruning:
             self.prune()
-        query = DispatchedQuery(pipeline, handle, self._dictionary, self._registered)
+        query = DispatchedQuery(pipeline, handle, self._dictionary, self.registered)
         if query.output is not None:
             self._check_loop(query, query.output)
-        self._registered += 1
+        self.registered += 1
         self.queries.append(query)
         self._place(query).join(query)
         if key is not None:

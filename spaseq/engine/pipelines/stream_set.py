@@ -14,9 +14,9 @@ import pyoxigraph as ox
 from spaseq.alone import Single
 from spaseq.engine.handle import Handle
 from spaseq.engine.pipelines.pipeline import Pipeline
+from spaseq.engine.pipelines.query_set import QuerySet
 from spaseq.engine.pipelines.reordering import Reordering
 from spaseq.engine.pipelines.stats import Stats
-from spaseq.engine.pipelines.subscribers import Subscribers
 from spaseq.events import BEGINNING, Clock, EventBatch, Ids, concatenate
 from spaseq.matching.sharing.cohort import Cohort, Elements, Kin
 from spaseq.patterns.discrimination import ByStream
@@ -66,7 +66,6 @@ class StreamSet:
         self.waiting: dict[DispatchedQuery, None] = {}
         self._attending: dict[DispatchedQuery, None] = {}
         self._new: list[DispatchedQuery] = []
-        self._begun: list[tuple[DispatchedQuery, EventBatch]] = []
         # Queries that join together share a sample as long as one of them needs it. A query with a sample of
         # its own, or without one, does not keep the others' events.
         self._sample: Callable[[], Sample | None] = _nothing
@@ -249,13 +248,6 @@ class StreamSet:
                 return False
         return True
 
-    def concerned(self, stream: int, terms: Sequence[int]) -> list[DispatchedQuery]:
-        """Return the queries that a single event may concern, possibly some that are over, in any order."""
-        if len(self._attending) == len(self.members):
-            return self.members
-        found = self._index.of_single(stream, terms)
-        return [*{*self._attending, *found}] if self._attending else found
-
     def step(self, event: Single) -> list[DispatchedQuery]:
         """Do ``release`` for such an event, which need not be added to the order."""
         if self._over > len(self.members) // 2 + _SLACK:
@@ -272,7 +264,12 @@ class StreamSet:
         if self._is_sampled:
             self._show(event)
         due = []
-        queries = self.concerned(stream, event.terms)
+        if len(self._attending) == len(self.members):
+            queries = self.members
+        else:
+            queries = self._index.of_single(stream, event.terms)
+            if self._attending:
+                queries = [*{*self._attending, *queries}]
         for query in sorted(queries, key=_rank) if len(queries) > 1 else queries:
             if not query.handle.is_over:
                 before = self._unseen(query, position) if query.asks_for_last else ()
@@ -314,18 +311,18 @@ class StreamSet:
         for query in new:
             if not query.handle.is_over:
                 self._put(query)
-                self._begun.append((query, batch))
         cohort = Cohort(self._elements)
         for query in new:
             query.pipeline.share(cohort)
             if query.pipeline.member is not None:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
-
-    def beginning(self) -> Sequence[tuple[DispatchedQuery, EventBatch]]:
-        """Return the queries that begin now, with their first event, even if it does not concern them."""
-        begun, self._begun = self._begun, []
-        return begun
+        for query in new:  # also those that the first event does not concern
+            try:
+                if not query.handle.is_over:
+                    query.pipeline.begin(batch)
+            except Exception as error:  # the window's start is out of range
+                query.handle.fail(error)
 
     def _count(self, batch: EventBatch) -> None:
         if len(self.order.clocks) == 1 or len(batch) == 1:
@@ -395,7 +392,7 @@ def _rank(query: DispatchedQuery) -> int:
 
 
 class DispatchedQuery:
-    """A query's pipeline or subscribers, and its position among the events of its stream set.
+    """A query's pipeline, or that of a query set, and its position among the events of its stream set.
 
     ``output``: the stream that it makes by REGISTER STREAM; ``settled``: the time up to which that is
     complete. ``rank``: its place in the order of registration. ``reached``: how many of the stream set's
@@ -409,7 +406,7 @@ class DispatchedQuery:
 
     def __init__(self, pipeline: Pipeline, handle: Handle, dictionary: Dictionary, rank: int) -> None:
         self.pipeline = pipeline
-        self.handle: Handle | Subscribers = handle
+        self.handle: Handle | QuerySet = handle
         self.rank = rank
         self.settled = BEGINNING
         self.is_closed = False
@@ -465,12 +462,9 @@ class DispatchedQuery:
 
     def gather(self) -> None:
         """Prepare for the first events: queries of one form become a query set."""
-        if isinstance(self.handle, Subscribers) and (query_set := self.handle.gather()) is not None:
-            before, self.pipeline = self.pipeline, query_set.pipeline
-            self.pipeline.answers.is_warming = before.answers.is_warming
-            if before.observation.sample is not None:
-                self.pipeline.sit(self, before.observation.sample)
+        if isinstance(self.handle, QuerySet):
             self.handle.begin()
+            self.pipeline = self.handle.pipeline
 
     def move(self, old: StreamSet, new: StreamSet) -> None:
         """Move, with the work that waits, to another stream set that treats all future events alike."""
