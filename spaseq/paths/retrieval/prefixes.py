@@ -81,10 +81,10 @@ class Prefixes:
             if i == number
             for transition in transitions
         ]
-        steps = (transition.relation.step for transition in transitions)
-        found = (
+        steps = [transition.relation.step for transition in transitions]
+        found = [
             self.graph.predicate_number(p) for step in steps if not step.negated for p in step.predicates
-        )
+        ]
         return [p for p in dict.fromkeys(found) if p is not None]
 
     def _make(self, state: int) -> Iterator[tuple[PrefixStep, int]]:
@@ -107,9 +107,7 @@ class Prefixes:
 
     def _readings(self, transition: Transition) -> Iterator[PrefixStep]:
         step = transition.relation.step
-        numbers = {n for p in step.predicates if (n := self.graph.predicate_number(p)) is not None}
-        taken = set(range(self.graph.predicates)) - numbers if step.negated else numbers
-        for predicate in taken:
+        for predicate in self.graph.predicates_of(step):
             yield PrefixStep(predicate, step.inverse, transition.relation.before, transition.relation.after)
 
 

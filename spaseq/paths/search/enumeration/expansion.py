@@ -19,7 +19,7 @@ from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search._kernel_cheapest import Costs
-from spaseq.paths.search.enumeration.weighted import Weights, predicates_of
+from spaseq.paths.search.enumeration.weighted import Weights
 from spaseq.paths.search.product import Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.running import Memory
@@ -163,7 +163,7 @@ class Expansion:
         transitions: dict[tuple[int, bool], list[Transition]] = {}
         for transition in self._product.automaton.transitions:
             if states >> transition.source & 1:
-                for predicate in predicates_of(self.graph, transition.relation.step):
+                for predicate in self.graph.predicates_of(transition.relation.step):
                     transitions.setdefault((predicate, transition.relation.step.inverse), []).append(
                         transition
                     )
