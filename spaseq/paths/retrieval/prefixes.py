@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
-from spaseq.paths.language.transitions import Tests, Transition
+from spaseq.paths.language.transitions import Tests, Transition, automaton_of
 
 #: A state of each automaton that can be in one, by the automaton's number.
 _States = frozenset[tuple[int, int]]
@@ -34,12 +34,23 @@ class Prefixes:
     """The automata of several expressions as one. State 0 is the initial one, others are made when asked."""
 
     def __init__(
-        self, graph: Snapshot, expressions: Sequence[str | Expression], plain: Collection[int] = ()
+        self,
+        graph: Snapshot,
+        expressions: Sequence[str | Expression],
+        plain: Collection[int] = (),
+        *,
+        pruned: bool = True,
     ) -> None:
-        """``plain``: the numbers of expressions that are walked, whatever the mode of the others."""
+        """``plain``: the numbers of expressions that are walked, whatever the mode of the others.
+
+        If ``pruned``, transitions that no edge of the graph can take are left out.
+        """
         self.graph = graph
         self._plain = frozenset(plain)
-        automata = [graph.product(expression).automaton for expression in expressions]
+        automata = [
+            graph.product(expression).automaton if pruned else automaton_of(graph.compile(expression))
+            for expression in expressions
+        ]
         self._accepting = {(i, q) for i, automaton in enumerate(automata) for q in automaton.accepting}
         self._transitions: dict[tuple[int, int], list[Transition]] = {}
         for i, automaton in enumerate(automata):

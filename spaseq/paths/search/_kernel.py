@@ -259,7 +259,7 @@ def one_by_one(
 
 
 @inlined
-def enqueue(place: int, waiting: Flags, queue: Ids, tail: int) -> int:
+def enqueue(place: Any, waiting: Flags, queue: Ids, tail: int) -> int:
     """Put a place into the queue, which goes round, unless it waits there; return the queue's end."""
     if not waiting[place]:
         waiting[place] = True
