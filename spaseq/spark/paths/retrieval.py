@@ -8,7 +8,6 @@ GraphFrame, a worker gets the part around one topic: the edges that the automato
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -302,36 +301,27 @@ def _parts(
     """Return for each question (``_ID``) the edges that its automaton, names and tests read."""
     spark = both.sparkSession
     begins, moves, beside = _automata(questions, vocabulary, plan, mode)
+    reads = {(state, p, inverse) for state, p, inverse, _ in moves}
+    reads |= {(state, *read) for move in moves for state in (move[0], move[3]) for read in beside}
     arcs = F.broadcast(spark.createDataFrame(moves, "state int, p string, inverse boolean, next int"))
     prefixes = dict(vocabulary.prefixes)
     node = F.udf(lambda text: _term(text, prefixes), "string")
-    place = [_ID, "node", "state"]
+    place, edge = [_ID, "node", "state"], ["node", "p", "inverse"]
     frontier = begins.select(_ID, node("topic").alias("node"), "state").where("node is not null")
-    frontier = frontier.localCheckpoint()
+    frontier = visited = starts = frontier.localCheckpoint()
+    while not frontier.join(arcs, ["state"], "left_semi").isEmpty():
+        ahead = frontier.join(arcs, ["state"]).join(both, edge)
+        ahead = ahead.select(_ID, F.col("other").alias("node"), F.col("next").alias("state")).distinct()
+        frontier = ahead.join(visited, place, "left_anti").localCheckpoint()
+        visited = visited.union(frontier)
+    wanted = F.broadcast(spark.createDataFrame(sorted(reads), "state int, p string, inverse boolean"))
+    found = visited.join(wanted, ["state"]).join(both, edge).select(_ID, *_EDGE)
     # One edge of the topic, so that a topic with no relation of the plan is still a node.
-    one = frontier.join(both, ["node"]).groupBy(_ID).agg(F.first(F.struct(*_EDGE)).alias("edge"))
-    visited, read, rounds = [frontier], list[DataFrame](), _longest(moves)
-    while rounds is None or len(read) < rounds:
-        ahead = frontier.join(arcs, ["state"]).join(both, ["node", "p", "inverse"]).cache()
-        read.append(ahead)
-        frontier = ahead.select(_ID, F.col("other").alias("node"), F.col("next").alias("state")).distinct()
-        if rounds is None:
-            known = reduce(DataFrame.union, visited)
-            frontier = frontier.join(known, place, "left_anti").localCheckpoint()
-            if frontier.isEmpty():
-                break
-        visited.append(frontier)
-    others = F.broadcast(spark.createDataFrame(sorted(beside), "p string, inverse boolean"))
-    nodes = reduce(DataFrame.union, visited).select(_ID, "node").distinct()
-    about = nodes.join(both, ["node"]).join(others, ["p", "inverse"])
-    parts = [part.select(_ID, *_EDGE) for part in (one.select(_ID, "edge.*"), about, *read)]
+    one = starts.join(both, ["node"]).groupBy(_ID).agg(F.first(F.struct(*_EDGE)).alias("edge"))
     s, o = F.when(F.col("inverse"), F.col("other")), F.when(F.col("inverse"), F.col("node"))
-    s, o = s.otherwise(F.col("node")), o.otherwise(F.col("other"))
-    triples = reduce(DataFrame.union, parts).select(_ID, s.alias("s"), "p", o.alias("o")).distinct()
-    found = triples.groupBy(_ID).agg(F.collect_list(F.struct("s", "p", "o")).alias(_PART)).localCheckpoint()
-    for ahead in read:
-        ahead.unpersist()
-    return found
+    s, o = s.otherwise(F.col("node")).alias("s"), o.otherwise(F.col("other")).alias("o")
+    triples = found.union(one.select(_ID, "edge.*")).select(_ID, F.struct(s, "p", o).alias("triple"))
+    return triples.groupBy(_ID).agg(F.collect_set("triple").alias(_PART)).localCheckpoint()
 
 
 def _automata(
@@ -344,12 +334,8 @@ def _automata(
     """
     each = plan is None
     plans = [row.relations for row in questions.select("relations").distinct().collect()] if each else [plan]
-    moves, first, beside = (
-        list[tuple[int, str, bool, int]](),
-        list[int](),
-        {(label, False) for label in _LABELS},
-    )
-    size = 0
+    moves, beside = list[tuple[int, str, bool, int]](), {(label, False) for label in _LABELS}
+    first, size = list[int](), 0
     for relations in plans:
         first.append(size)
         usable, _, _ = read_expressions(vocabulary, relations or (), mode_given(mode))
@@ -368,19 +354,6 @@ def _automata(
     kind = StructType([questions.schema["relations"]]).add("state", IntegerType())
     rows = questions.sparkSession.createDataFrame([*zip(plans, first, strict=True)], kind)
     return questions.join(F.broadcast(rows), ["relations"]), moves, beside
-
-
-def _longest(moves: Iterable[tuple[int, str, bool, int]]) -> int | None:
-    """Return how many transitions the longest path has; None if there is no longest."""
-    after = dict[int, set[int]]()
-    for state, _, _, following in moves:
-        after.setdefault(state, set()).add(following)
-    here, length = set(after), 0
-    while here := {following for state in here for following in after.get(state, ())}:
-        length += 1
-        if length > len(after):
-            return None
-    return length
 
 
 def _term(text: str | None, prefixes: Mapping[str, str]) -> str | None:
