@@ -1,10 +1,9 @@
 """Several expressions walked together: what their paths begin with in common is walked once.
 
-The automata are put side by side and read as one whose states are *sets* of their states (the subset
-construction), made as the walk comes to them. So two expressions are in the same state as long as they have
-read the same, and the paths that have been walked so far are the nodes of one tree: a path that several
-expressions go on from, or several longer paths go on from, is one node of it. For lists of relations the
-automaton is their trie.
+The automata are read as one. Its states are *sets* of their states (the subset construction), made when the
+walk reaches them. Two expressions stay in the same state as long as they read the same. So the paths walked
+are the nodes of one tree: what several expressions, or several longer paths, begin with is one node. For
+lists of relations the automaton is their trie.
 """
 
 from __future__ import annotations

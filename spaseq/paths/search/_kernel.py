@@ -29,8 +29,8 @@ class Machine(NamedTuple):
 
     The graph is CSR arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes
     that ``node`` leads to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. ``transitions``,
-    ``(transitions, 2)``: (row, state reached), those that leave ``state`` from ``leaving[state]`` to
-    ``leaving[state + 1]``. ``ends[state]`` is 1 where the automaton accepts; ``initial``: its first states.
+    ``(transitions, 2)``: (row, state reached); the rows ``leaving[state]`` to ``leaving[state + 1]`` leave
+    ``state``. ``ends[state]`` is 1 where the automaton accepts; ``initial``: its first states.
     ``empty``: the nodes where a path may have no edge; of length 0: nowhere.
     """
 

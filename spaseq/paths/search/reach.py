@@ -1,8 +1,9 @@
 """The nodes that paths lead to from each of many nodes, by breadth-first search of the product.
 
-Few nodes are searched from one by one. Of many, those that a certain number of edges suffices for; if there
-are more, 64 at a time, a bit each, and 512 if these look at enough edges together; and if the batches would
-look at the same edges again and again, along the strongly connected components of the product.
+From few nodes, the search is one by one, and so it begins from many, up to a number of edges. The other nodes
+are searched from 64 at a time, a bit each, or 512 at a time if they look at enough of the same edges. If the
+batches would look at the same edges again and again, all are swept along the strongly connected components
+of the product.
 """
 
 from __future__ import annotations

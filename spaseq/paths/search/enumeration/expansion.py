@@ -249,9 +249,9 @@ def allowed(trace: Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, b
 
 
 class Distances:
-    """How far each place is from the places where an automaton begins at some nodes; -1: out of reach.
+    """The number of edges to each place from where an automaton begins at some nodes; -1: out of reach.
 
-    ``found``: so many are in reach. The arrays are the workspace's, where what is near is marked.
+    ``found``: the number of places in reach. The arrays are the workspace's, which marks these places.
     """
 
     def __init__(self, graph: Snapshot, product: Product, workspace: Workspace) -> None:
