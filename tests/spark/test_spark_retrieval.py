@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark
 from pyspark.sql import DataFrame, SparkSession  # after the skip
 
 import spaseq.paths
+from spaseq.errors import EngineError, QueryMeaningError, RetrievalError
 from spaseq.paths import KnowledgeGraph, Question
 from spaseq.spark import relations_of, retrieve
 from tests.spark.path_graphs import PREFIXES
@@ -112,6 +113,21 @@ def test_the_relations_are_those_found_here(spark: SparkSession, seed: int) -> N
     for graph in every_way(spark, g)[:2]:
         found = relations_of(graph, topics, prefixes=PREFIXES, **more)
         assert told(found, "topic", "relations", "count") == wanted
+
+
+def test_wrong_arguments_are_errors_at_once(spark: SparkSession) -> None:
+    g = spaseq.paths.load(NAMED, PREFIXES)
+    topics = spark.createDataFrame([(":1",)], "topic string")
+    with pytest.raises(QueryMeaningError):
+        retrieve(g, topics, [["a"]], mode="NONE")
+    with pytest.raises(RetrievalError):
+        retrieve(g, topics, [["a"]], k=-1)
+    with pytest.raises(ValueError, match="hops=0"):
+        relations_of(g, topics, hops=0)
+    with pytest.raises(EngineError, match="no column relations: give them, or relations="):
+        retrieve(g, topics)
+    with pytest.raises(EngineError, match="no column topic"):
+        relations_of(g, topics.withColumnRenamed("topic", "name"))
 
 
 def test_a_plan_for_each_question(spark: SparkSession) -> None:

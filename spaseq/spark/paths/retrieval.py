@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spaseq.errors import QueryError, SpaseqError
+from spaseq.errors import EngineError, QueryError, SpaseqError
 from spaseq.limits import Limits
 from spaseq.paths.graph.knowledge import KnowledgeGraph
 from spaseq.paths.graph.names import LABELS
@@ -103,7 +103,9 @@ def relations_of(
     prefixes or ``prefixes``; with a KnowledgeGraph names, too. Its columns stay. New columns: ``relations``,
     ``count``, ``examples`` (terms as N-Triples). A topic that cannot be used has a row with the reason as
     ``problem``. Of equal counts, the order of loading decides which relation paths are among ``k``.
+    Raises what the embedded function raises for numbers, and EngineError for a missing column.
     """
+    load([]).relations_of([], hops, k, examples)  # wrong numbers are errors here, not in a worker
 
     def answer(graph: KnowledgeGraph, topic: Any, _: Mapping[str, Any]) -> list[dict[str, Any]]:
         found = graph.relations_of(topic, hops, k, examples, returning=returning)
@@ -140,9 +142,11 @@ def retrieve(
     ``question``, if there is one, ranks the paths. The columns of ``questions`` stay. New columns: ``rank``
     from 1 on, ``score``, ``text``, ``answer`` (the last node), ``triples``; terms as N-Triples. A rejected
     relation path, and a topic that cannot be used, have a row with the reason as ``problem``. ``embed`` and
-    ``budget`` are pickled.
+    ``budget`` are pickled. Raises what the embedded function raises for ``k``, ``mode`` and ``budget``, and
+    EngineError for a missing column.
     """
     plan = relations if relations is None or isinstance(relations, str | Expression) else list(relations)
+    retrieve_here(load([]), (), [], k, embed, budget, mode=mode)  # as in ``relations_of``
     asked = "question" in questions.columns
 
     def answer(graph: KnowledgeGraph, topic: Any, row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -193,6 +197,10 @@ def _answered(
 ) -> DataFrame:
     """Return the rows with the columns ``added`` that ``answer`` makes of the columns ``read``."""
     require_classic(rows)
+    for name in read:
+        if name not in rows.columns:
+            instead = ": give them, or relations=" if name == "relations" else ""
+            raise EngineError(f"the rows have no column {name}{instead}; columns: {', '.join(rows.columns)}")
     if isinstance(graph, KnowledgeGraph):
         return _mapped(rows, rows.columns, read, _whole(rows, graph), answer, added)
     edges = graph if isinstance(graph, DataFrame) else graph.edges.select("src", "relationship", "dst")
