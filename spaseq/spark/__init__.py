@@ -11,6 +11,7 @@
 ``derived``        matches of REGISTER STREAM → events
 ``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
 ``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
+``retrieve``       questions → paths for a language model; ``relations_of``: topics → relation paths
 ``drive``          the same with the matching in the driver, where output and state are committed together
 =================  ==========================================================================================
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from spaseq.spark.paths.chunks import path_pairs
     from spaseq.spark.paths.frontier import path_pairs_of_edges
     from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
+    from spaseq.spark.paths.retrieval import relations_of, retrieve
     from spaseq.spark.queries import answers, answers_of, matches, planned, run
     from spaseq.spark.sessions import register, session
     from spaseq.spark.sinks._columns import expanded
@@ -58,6 +60,8 @@ __all__ = [
     "path_pairs_of_graphframe",
     "planned",
     "register",
+    "relations_of",
+    "retrieve",
     "run",
     "save",
     "session",
@@ -72,6 +76,7 @@ __getattr__, __dir__ = lazily(
         "paths.chunks": "path_pairs",
         "paths.frontier": "path_pairs_of_edges",
         "paths.graphframes": "graphframe path_pairs_of_graphframe",
+        "paths.retrieval": "relations_of retrieve",
         "queries": "answers answers_of matches planned run",
         "sinks._columns": "expanded",
         "sessions": "register session",

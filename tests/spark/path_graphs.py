@@ -53,7 +53,7 @@ def graph(seed: int) -> tuple[spaseq.paths.KnowledgeGraph, list[tuple[str, str, 
 
 
 def expected(
-    g: spaseq.paths.KnowledgeGraph, expression: object, sources: object, targets: object
+    g: spaseq.paths.KnowledgeGraph, expression: str | Expression, sources: object, targets: object
 ) -> list[list[str]]:
     """The pairs found in this process, as N-Triples."""
     return sorted(

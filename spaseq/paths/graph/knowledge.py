@@ -138,11 +138,12 @@ class KnowledgeGraph(Terms):
         targets: Any = None,
         window: int | None = None,
     ) -> Watch:
-        """A path query that goes on: it tells the pairs that a path newly joins as triples are added.
+        """Return a standing path query: it gives the pairs that a path newly joins as triples are added.
 
-        With a ``window``, a triple that came with a ``time`` counts for so long after it (until ``time +
-        window``, exclusive, in the same units); those that the graph had before always. Else pairs end only
-        when triples are removed. See ``spaseq.paths.graph.updates.watching.Watch``.
+        With a ``window``, a triple that was added with a ``time`` counts until ``time + window``, exclusive,
+        in the same units. Triples without a time count always, and so do the triples of the graph as it was.
+        Without a window, pairs end only when triples are removed. See
+        ``spaseq.paths.graph.updates.watching.Watch``.
         """
         with self._lock:
             found = Watch(self.snapshot, expression, sources, targets, window, self._lock)
@@ -208,13 +209,13 @@ class KnowledgeGraph(Terms):
     # --- names
 
     def link(self, name: str, k: int = 10, labels: Any = ()) -> list[Candidate]:
-        """The nodes that may be meant by a name, the best first, at most ``k``.
+        """Return the nodes that a name may mean, the best first, at most ``k``.
 
         A name is a label (``rdfs:label``, ``skos:prefLabel``, ``schema:name``, then ``skos:altLabel``,
-        ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. Where
-        no node has it, those whose names are spelled most like it are given, ``by="spelling"``. Of equal
-        scores, the node with more edges comes first. ``labels`` are more predicates (or one) whose values are
-        names; the index that they make is kept, those of a few. Raises QueryError for one that no edge has.
+        ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. If
+        no node has the name, the nodes with the most similar names are given, ``by="spelling"``. Of equal
+        scores, the node with more edges comes first. ``labels`` are more predicates (or one) with names as
+        values; the indexes of a few of them are kept. Raises QueryError for a label that no edge has.
         """
         _not_negative("k", k)
         graph = self.snapshot
@@ -232,12 +233,12 @@ class KnowledgeGraph(Terms):
     ) -> Neighbourhood:
         """Return the relations that leave a topic (a term, a name, or several), for a planner.
 
-        First the paths of one relation, then of two, up to ``hops``; of each length the ``k`` that lead
-        to most nodes, and longer ones only from these. Each has the number of distinct nodes that it leads to
-        and ``examples`` of them, evenly spread. No path turns straight back along an edge; without
-        ``returning``, none comes back to the topic (as for ``retrieve``). Names are those that ``retrieve``
-        takes, each of one predicate only; predicates of labels (``rdfs:label``, …) are left out. ``labels``
-        are as for ``link``.
+        First the paths of one relation, then of two, up to ``hops``. Of each length the ``k`` paths that lead
+        to most nodes are kept, and only these are made longer. Each has the number of distinct nodes that it
+        leads to and ``examples`` of them, evenly spread. No path turns straight back along an edge; without
+        ``returning``, none comes back to the topic (as for ``retrieve``). ``retrieve`` takes the names, each
+        of one predicate only. Predicates of labels (``rdfs:label``, …) are left out. ``labels`` are as for
+        ``link``.
 
         Raises QueryError for a topic that is a name of no node, ValueError for numbers that make no sense,
         LimitError for more memory than a query may take.

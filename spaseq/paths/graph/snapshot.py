@@ -22,7 +22,7 @@ from spaseq.paths.graph.saved.contents import Contents
 from spaseq.paths.graph.saved.file import KeptFile
 from spaseq.paths.graph.updates.merging import Edge, merged
 from spaseq.paths.language.compile import Compiled, compile_path
-from spaseq.paths.language.expression import Condition, Expression
+from spaseq.paths.language.expression import Condition, Expression, Step
 from spaseq.paths.language.parser import parse
 from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.paths.search._kernel import Flags, Ids, Nodes
@@ -230,6 +230,11 @@ class Snapshot(Terms):
         identifier = self.contents.dictionary.find(found)
         number = int(numbers[identifier]) if identifier < len(numbers) else -1
         return None if number < 0 else number
+
+    def predicates_of(self, step: Step) -> list[int]:
+        """Return the numbers of the predicates that a step takes."""
+        given = {n for p in step.predicates if (n := self.predicate_number(p)) is not None}
+        return [p for p in range(self.predicates) if p not in given] if step.negated else sorted(given)
 
     @property
     def relations(self) -> Relations:

@@ -2,17 +2,25 @@
 
 Unlike SEQ's, Kleene bounds are unrolled, since a node of the product with the graph has no counters, and
 ``?`` means "or nothing". A node test is a place that takes no edge.
+
+The automaton is also one of a sequence. An edge of the graph is an event, a step of the expression a GPM of
+one triple pattern, and the node between two steps the variable that joins them: ``:a/(:b|:c)+`` is
+``SEQ(:a , (:b | :c)+[,])``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from spaseq.automaton.nfa import NFA
+from pyoxigraph import Literal, NamedNode
+
+from spaseq.automaton.nfa import NFA, Accept, Edge, Predicate
+from spaseq.automaton.pattern import Atom, Chain, Either, Empty, GpmPart, Kleene, Node, SequencePattern
 from spaseq.errors import QueryMeaningError
+from spaseq.language import syntax as s
 from spaseq.paths.language.expression import (
     Alternative,
     Concatenation,
@@ -25,14 +33,32 @@ from spaseq.paths.language.expression import (
     read,
     show,
 )
-from spaseq.paths.language.nfa import as_nfa
-from spaseq.paths.language.states import States, merge
+from spaseq.terms.dictionary import Term
 
 #: So many places of an automaton are more than anybody means; memory grows with states × nodes.
 MOST_PLACES: Final = 4_096
 
 #: The same of edges: where parts may be left out, they grow with the square of the places.
 MOST_EDGES: Final = 1 << 16
+
+#: The graph, as the stream that the steps' GPMs read.
+GRAPH: Final = NamedNode("urn:spaseq:graph")
+
+#: A query has a window; nothing looks at this one.
+_EVENTS: Final = 4_096
+
+_HERE: Final = s.Var("here")
+_NEXT: Final = s.Var("next")
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """An automaton: state 0 is the initial one; edges are (source, number of a symbol, target)."""
+
+    size: int
+    symbols: tuple[Symbol, ...]
+    edges: tuple[tuple[int, int, int], ...]
+    accepting: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -51,7 +77,7 @@ class Compiled:
     @cached_property
     def nfa(self) -> NFA:
         """The automaton as that of a sequence, with a GPM for each of the symbols."""
-        return as_nfa(self.expression, self.states, self.symbols)
+        return _as_nfa(self.expression, self.states, self.symbols)
 
 
 def compile_path(expression: Expression) -> Compiled:
@@ -69,7 +95,7 @@ def compile_path(expression: Expression) -> Compiled:
         whole = places.add(expression.root)
     except RecursionError:
         raise expression.source.error(QueryMeaningError, "this path is nested too deeply", 0) from None
-    return Compiled(expression, merge(places.automaton(whole)))
+    return Compiled(expression, _merge(places.automaton(whole)))
 
 
 def too_large(expression: Expression, what: str) -> QueryMeaningError:
@@ -202,3 +228,171 @@ class _Places:
         new = dict.fromkeys(after)
         for place in before:
             self._follow[place].update(new)
+
+
+# --- equal states merged
+
+
+def _merge(states: States) -> States:
+    """The same with states merged from which the same words lead to acceptance (Moore's refinement)."""
+    leaving: list[list[tuple[int, int]]] = [[] for _ in range(states.size)]
+    for source, symbol, target in states.edges:
+        leaving[source].append((symbol, target))
+    followers = [[target for _, target in some] for some in leaving]
+    before = _turned(followers)
+    # From equal states the shortest and the longest word are equally long. To begin with that separates the
+    # copies of a part with bounds at once, not one a round.
+    lengths = zip(_nearest(before, states.accepting), _farthest(followers, before), strict=True)
+    block, count = _classes(lengths)
+    while count < states.size:
+        keys = [
+            (block[state], frozenset([(symbol, block[target]) for symbol, target in some]))
+            for state, some in enumerate(leaving)
+        ]
+        block, refined = _classes(keys)
+        if refined == count:
+            break
+        count = refined
+    edges = dict.fromkeys([(block[source], symbol, block[target]) for source, symbol, target in states.edges])
+    return States(
+        count, states.symbols, tuple(edges), frozenset([block[state] for state in states.accepting])
+    )
+
+
+def _classes(keys: Iterable[Hashable]) -> tuple[list[int], int]:
+    """Equal keys as equal numbers, from 0 on; and how many there are."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys], len(numbers)
+
+
+def _nearest(before: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[int]:
+    """Of each state, how many edges acceptance is away."""
+    distance = [-1] * len(before)
+    reached = list(accepting)
+    for state in reached:
+        distance[state] = 0
+    for state in reached:  # which grows
+        for previous in before[state]:
+            if distance[previous] < 0:
+                distance[previous] = distance[state] + 1
+                reached.append(previous)
+    return distance
+
+
+def _farthest(followers: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> list[int]:
+    """Of each state, how many edges can follow at most; -1 if there is no end to them."""
+    left = [len(some) for some in followers]
+    height = [-1] * len(followers)
+    done = [state for state, count in enumerate(left) if count == 0]
+    length = 0
+    while done:
+        further = []
+        for state in done:
+            height[state] = length
+            for previous in before[state]:
+                left[previous] -= 1
+                if left[previous] == 0:
+                    further.append(previous)
+        done, length = further, length + 1
+    return height
+
+
+def _turned(followers: Sequence[Sequence[int]]) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in followers]
+    for state, some in enumerate(followers):
+        for after in some:
+            before[after].append(state)
+    return before
+
+
+# --- the automaton as that of a sequence
+
+
+def _as_nfa(expression: Expression, states: States, symbols: Mapping[str, Symbol]) -> NFA:
+    """The same states and edges; ``symbols`` are the steps and tests by the names of their GPMs."""
+    names = {symbol: name for name, symbol in symbols.items()}
+    atoms = {name: Atom(i, name, (), ()) for i, name in enumerate(symbols, 1)}
+    read = [atoms[names[symbol]] for symbol in states.symbols]
+    root = _node(expression.root, atoms, names)
+    edges = tuple(
+        Edge(
+            source,
+            target,
+            (),
+            Predicate(frozenset([GRAPH]), None, read[symbol], (), ()),
+            (),
+        )
+        for source, symbol, target in states.edges
+    )
+    accepts = tuple(Accept(state, ()) for state in sorted(states.accepting))
+    return NFA(_pattern(expression, root, symbols), root, states.size, edges, accepts, {})
+
+
+def _node(path: Path, atoms: Mapping[str, Atom], names: Mapping[Symbol, str]) -> Node:
+    """The expression as a sequence in normal form."""
+
+    def inside(part: Path) -> Node:
+        return _node(part, atoms, names)
+
+    match path:
+        case Step() | NodeTest():
+            return atoms[names[path]]
+        case Concatenation(parts):
+            return Chain(0, tuple(map(inside, parts)), (s.Strategy.STRICT,) * (len(parts) - 1))
+        case Alternative(parts):
+            return Either(0, tuple(map(inside, parts)))
+        case Repetition(part, minimum, maximum):
+            repeated = inside(part)
+            if maximum != 1:
+                repeated = Kleene(0, repeated, max(minimum, 1), maximum, s.Strategy.STRICT, frozenset())
+            return Either(0, (repeated, Empty(0)), apart=True) if minimum == 0 else repeated
+
+
+def _pattern(expression: Expression, root: Node, symbols: Mapping[str, Symbol]) -> SequencePattern:
+    stream = s.StreamDeclaration("G", GRAPH)
+    gpms = [s.Gpm(name, (stream.name,), _group(symbol)) for name, symbol in symbols.items()]
+    query = s.Query(
+        form=s.Select(None),
+        window=s.Window(_EVENTS, "EVENTS", s.WindowKind.SLIDING),
+        streams=(stream,),
+        sequence=_sequence([gpm.name for gpm in gpms]),
+        gpms=tuple(gpms),
+        prefixes=tuple(expression.prefixes.items()),
+        text=expression.source.text,
+        filename=expression.source.filename,
+    )
+    variables = frozenset([_HERE.name, _NEXT.name])
+    parts = {gpm.name: GpmPart(gpm, frozenset([GRAPH]), gpm.pattern, (), variables) for gpm in gpms}
+    return SequencePattern(query, root, parts, {}, {}, frozenset(), (), frozenset(), (GRAPH,))
+
+
+def _sequence(names: Sequence[str]) -> s.Seq:
+    return s.Sequence(tuple(map(s.Ref, names)), (s.Strategy.STRICT,) * (len(names) - 1))
+
+
+def _group(symbol: Symbol) -> s.Group:
+    """The graph pattern of a step: one triple. Of a test: its conditions at the node."""
+    if isinstance(symbol, NodeTest):
+        conditions = [(c, s.Var(f"v{i}")) for i, c in enumerate(symbol.conditions)]
+        triples = [
+            _triple(_HERE, c.predicate, v if c.value is None or c.operator else c.value, c.inverse)
+            for c, v in conditions
+        ]
+        filters = [
+            s.Filter(s.Binary(c.operator, v, s.Constant(c.value)))
+            for c, v in conditions
+            if c.operator and isinstance(c.value, NamedNode | Literal)
+        ]
+        return s.Group((s.Triples(tuple(triples)), *filters))
+    if symbol.negated:
+        triples = [_triple(_HERE, s.PathNegated(symbol.predicates, ()), _NEXT, symbol.inverse)]
+    else:
+        triples = [_triple(_HERE, symbol.predicates[0], _NEXT, symbol.inverse)]
+    return s.Group((s.Triples(tuple(triples)),))
+
+
+def _triple(
+    here: s.Var, predicate: NamedNode | s.PathNegated, there: s.Var | Term, inverse: bool
+) -> s.TriplePattern:
+    subject, object_ = (there, here) if inverse else (here, there)
+    return s.TriplePattern(subject, predicate, object_)

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from spaseq.paths.language.compile import MOST_EDGES, Compiled, too_large
+from spaseq.paths.language.compile import MOST_EDGES, Compiled, States, too_large
 from spaseq.paths.language.expression import Expression, NodeTest, Step, Symbol, inverse
-from spaseq.paths.language.states import States
 
 #: Tests that a node must pass, all of them.
 Tests = frozenset[NodeTest]

@@ -16,13 +16,13 @@ from spaseq.paths.retrieval.ranking import count_tokens
 class Budget:
     """What a retrieval may cost; None is no bound.
 
-    ``paths``: so many paths are looked at, prefixes included; where there are more, half of what is left
-    goes to each length, spread evenly. Those that are complete are given to ``embed``. ``tokens``: so many
-    the text may have, as ``count`` counts those of a line; the default counts words and punctuation marks.
+    ``paths``: at most this many paths are looked at, prefixes included. If there are more, each length gets
+    half of the rest, spread evenly. ``embed`` gets the complete ones. ``tokens``: the most tokens of the
+    text; ``count`` counts the tokens of a line, by default words and punctuation marks.
 
-    ``latency`` is what a question may take from when it is walked, ``memory`` the bytes that its paths may,
-    about. Under either, what promises least for what it costs is left out first: by ``policy`` (as that of an
-    ``Engine``; the others but ``sharp`` are there to compare with it) and ``clock``.
+    ``latency``: the time of a question from the beginning of its walk. ``memory``: the bytes of its paths,
+    about. Under either, paths that promise least for their cost are left out first, by ``policy`` (as of an
+    ``Engine``; others than ``sharp`` are for comparison) and ``clock``.
     """
 
     paths: int | None = 10_000

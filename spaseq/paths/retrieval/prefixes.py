@@ -1,10 +1,9 @@
 """Several expressions walked together: what their paths begin with in common is walked once.
 
-The automata are put side by side and read as one whose states are *sets* of their states (the subset
-construction), made as the walk comes to them. So two expressions are in the same state as long as they have
-read the same, and the paths that have been walked so far are the nodes of one tree: a path that several
-expressions go on from, or several longer paths go on from, is one node of it. For lists of relations the
-automaton is their trie.
+The automata are read as one. Its states are *sets* of their states (the subset construction), made when the
+walk reaches them. Two expressions stay in the same state as long as they read the same. So the paths walked
+are the nodes of one tree: what several expressions, or several longer paths, begin with is one node. For
+lists of relations the automaton is their trie.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
-from spaseq.paths.language.transitions import Tests, Transition
+from spaseq.paths.language.transitions import Tests, Transition, automaton_of
 
 #: A state of each automaton that can be in one, by the automaton's number.
 _States = frozenset[tuple[int, int]]
@@ -34,12 +33,23 @@ class Prefixes:
     """The automata of several expressions as one. State 0 is the initial one, others are made when asked."""
 
     def __init__(
-        self, graph: Snapshot, expressions: Sequence[str | Expression], plain: Collection[int] = ()
+        self,
+        graph: Snapshot,
+        expressions: Sequence[str | Expression],
+        plain: Collection[int] = (),
+        *,
+        pruned: bool = True,
     ) -> None:
-        """``plain``: the numbers of expressions that are walked, whatever the mode of the others."""
+        """``plain``: the numbers of expressions that are walked, whatever the mode of the others.
+
+        If ``pruned``, transitions that no edge of the graph can take are left out.
+        """
         self.graph = graph
         self._plain = frozenset(plain)
-        automata = [graph.product(expression).automaton for expression in expressions]
+        automata = [
+            graph.product(expression).automaton if pruned else automaton_of(graph.compile(expression))
+            for expression in expressions
+        ]
         self._accepting = {(i, q) for i, automaton in enumerate(automata) for q in automaton.accepting}
         self._transitions: dict[tuple[int, int], list[Transition]] = {}
         for i, automaton in enumerate(automata):
@@ -81,10 +91,10 @@ class Prefixes:
             if i == number
             for transition in transitions
         ]
-        steps = (transition.relation.step for transition in transitions)
-        found = (
+        steps = [transition.relation.step for transition in transitions]
+        found = [
             self.graph.predicate_number(p) for step in steps if not step.negated for p in step.predicates
-        )
+        ]
         return [p for p in dict.fromkeys(found) if p is not None]
 
     def _make(self, state: int) -> Iterator[tuple[PrefixStep, int]]:
@@ -107,9 +117,7 @@ class Prefixes:
 
     def _readings(self, transition: Transition) -> Iterator[PrefixStep]:
         step = transition.relation.step
-        numbers = {n for p in step.predicates if (n := self.graph.predicate_number(p)) is not None}
-        taken = set(range(self.graph.predicates)) - numbers if step.negated else numbers
-        for predicate in taken:
+        for predicate in self.graph.predicates_of(step):
             yield PrefixStep(predicate, step.inverse, transition.relation.before, transition.relation.after)
 
 

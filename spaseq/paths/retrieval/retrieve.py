@@ -108,8 +108,8 @@ def retrieve(
     ``shed`` says what was given up.
 
     Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
-    for a budget or vectors that cannot be used, QueryMeaningError for a mode that is none, LimitError for
-    more memory than ``graph.limits`` lets a query take.
+    for a budget or vectors that cannot be used, QueryMeaningError for an unknown mode, LimitError for more
+    memory than ``graph.limits`` lets a query take.
     """
     settings = _settings(k, embed, budget, mode, returning, chunks)
     now = graph.snapshot
@@ -130,13 +130,13 @@ def retrieve_many(
     labels: Any = (),
     chunks: Chunks | None = None,
 ) -> list[Retrieval]:
-    """What ``retrieve`` gives for each question, in their order, for less.
+    """Return what ``retrieve`` returns for each question, in their order, for less.
 
-    ``embed`` is called once, with all questions and texts, each once; again only when what ranking takes for
-    so many is more than ``limits.query_bytes``. Questions with the same topics are walked together as long
-    as the budget has room for all their paths; ``looked`` is then that of their walk. ``budget`` and ``k``
-    are each question's; with a latency or a memory each is walked and embedded alone. From
-    asyncio: ``await asyncio.to_thread(retrieve_many, graph, questions)``.
+    ``embed`` is called once, with all distinct questions and texts, or several times if ranking would take
+    more than ``limits.query_bytes``. Questions with the same topics are walked together if the budget has
+    room for all their paths; ``looked`` then counts the edges of this walk. ``budget`` and ``k`` are for each
+    question; with a latency or a memory, each is walked and embedded alone. From asyncio:
+    ``await asyncio.to_thread(retrieve_many, graph, questions)``.
 
     Raises what ``retrieve`` raises; for a topic, before anything is walked, with a note that says of which
     question.

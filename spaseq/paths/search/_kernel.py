@@ -29,8 +29,8 @@ class Machine(NamedTuple):
 
     The graph is CSR arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes
     that ``node`` leads to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. ``transitions``,
-    ``(transitions, 2)``: (row, state reached), those that leave ``state`` from ``leaving[state]`` to
-    ``leaving[state + 1]``. ``ends[state]`` is 1 where the automaton accepts; ``initial``: its first states.
+    ``(transitions, 2)``: (row, state reached); the rows ``leaving[state]`` to ``leaving[state + 1]`` leave
+    ``state``. ``ends[state]`` is 1 where the automaton accepts; ``initial``: its first states.
     ``empty``: the nodes where a path may have no edge; of length 0: nowhere.
     """
 
@@ -258,6 +258,39 @@ def one_by_one(
     return len(sources)
 
 
+@inlined
+def enqueue(place: Any, waiting: Flags, queue: Ids, tail: int) -> int:
+    """Put a place into the queue, which goes round, unless it waits there; return the queue's end."""
+    if not waiting[place]:
+        waiting[place] = True
+        queue[tail] = place
+        tail = tail + 1 if tail + 1 < len(queue) else 0
+    return tail
+
+
+@part
+def begin_masks(initial: Nodes, sources: Nodes, room: MaskRoom) -> int:
+    """Put the places where the sources begin into the queue, each with its bit; return the queue's end."""
+    words, nodes, tail = len(room.bits), len(room.known), 0
+    for i in range(len(sources)):
+        for k in range(len(initial)):
+            place = initial[k] * nodes + np.int64(sources[i])
+            tail = enqueue(place, room.waiting, room.queue, tail)
+            room.pending[words * place + (i >> 6)] |= _ONE << np.uint64(i & 63)
+    return tail
+
+
+@inlined
+def take_pending(room: MaskRoom, place: int) -> int:
+    """Move a place's pending bits into ``room.bits``; return how many there are."""
+    words, count = len(room.bits), 0
+    for w in range(words):
+        room.bits[w] = room.pending[words * place + w]
+        room.pending[words * place + w] = _NONE
+        count += ones(room.bits[w])
+    return count
+
+
 @kernel
 def together(machine: Machine, sources: Nodes, inside: Nodes, room: MaskRoom, found: Nodes, work: Ids) -> int:
     """Search from all sources at once, up to 64 for each word of a mask, a bit for each.
@@ -265,34 +298,21 @@ def together(machine: Machine, sources: Nodes, inside: Nodes, room: MaskRoom, fo
     Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. ``inside``, ``stop``: see
     ``one_by_one``.
     """
-    pointers, targets, leaving, transitions, ends, initial, _ = machine
+    pointers, targets, leaving, transitions, ends, _, _ = machine
     visited, pending, bits, waiting = room.visited, room.pending, room.bits, room.waiting
     queue, touched, reached, known, stop = room.queue, room.touched, room.reached, room.known, room.stop
     words, nodes = len(bits), len(known)
-    size = len(queue)
     everywhere = len(inside) == 0
-    head = tail = marked = 0
+    head = marked = 0
     count = begin_empty(machine, sources, room, found)
-    for i in range(len(sources)):
-        word, bit = i >> 6, _ONE << np.uint64(i & 63)
-        for k in range(len(initial)):
-            place = initial[k] * nodes + np.int64(sources[i])
-            if not waiting[place]:
-                waiting[place] = True
-                queue[tail] = place
-                tail = tail + 1 if tail + 1 < size else 0
-            pending[words * place + word] |= bit
+    tail = begin_masks(machine.initial, sources, room)
     while head != tail:
         if stop[0] != 0:
             return STOPPED
         place = queue[head]
-        head = head + 1 if head + 1 < size else 0
+        head = head + 1 if head + 1 < len(queue) else 0
         waiting[place] = False
-        alone = 0
-        for w in range(words):
-            bits[w] = pending[words * place + w]
-            pending[words * place + w] = _NONE
-            alone += ones(bits[w])
+        alone = take_pending(room, place)
         state = place // nodes
         node = place - state * nodes
         for k in range(leaving[state], leaving[state + 1]):
@@ -322,10 +342,7 @@ def together(machine: Machine, sources: Nodes, inside: Nodes, room: MaskRoom, fo
                     for w in range(words):
                         reached[words * target + w] |= bits[w]
                 if goes_on:
-                    if not waiting[base + target]:
-                        waiting[base + target] = True
-                        queue[tail] = base + target
-                        tail = tail + 1 if tail + 1 < size else 0
+                    tail = enqueue(base + target, waiting, queue, tail)
                     for w in range(words):
                         pending[there + w] |= bits[w] & ~visited[there + w]
                 for w in range(words):

@@ -1,8 +1,9 @@
 """The nodes that paths lead to from each of many nodes, by breadth-first search of the product.
 
-Few nodes are searched from one by one. Of many, those that a certain number of edges suffices for; if there
-are more, 64 at a time, a bit each, and 512 if these look at enough edges together; and if the batches would
-look at the same edges again and again, along the strongly connected components of the product.
+From few nodes, the search is one by one, and so it begins from many, up to a number of edges. The other nodes
+are searched from 64 at a time, a bit each, or 512 at a time if they look at enough of the same edges. If the
+batches would look at the same edges again and again, all are swept along the strongly connected components
+of the product.
 """
 
 from __future__ import annotations
@@ -71,6 +72,9 @@ _MOST_THREADS: Final = 8
 #: Edges that a batch of 64 nodes looks at, from which on threads pay.
 _WORTH_THREADS: Final = 1 << 16
 
+#: Edges that the nodes left look at one by one, from which on threads pay: some 10 ms.
+_WORTH_APART: Final = 1 << 18
+
 #: So many sources are searched one by one in one call.
 _AT_ONCE: Final = 1 << 12
 
@@ -110,6 +114,7 @@ class Search:
         self._limit: int | None = None
         self._in_parts = False
         self._apart = False
+        self._each = 0  # edges that a node looks at alone, as seen by the search with masks
         self._first = 0
         self._done = 0
         self._room = workspace.out
@@ -156,22 +161,26 @@ class Search:
             self._one_by_one(_TRIED)
             yield
             yield from self._many()
+        edges = self._each * (len(self._begins) - self._done)
+        if edges > _WORTH_APART and self._more() and self._in_threads(masks=False):
+            yield
         while self._more():
             self._one_by_one(_UNLIMITED)
             yield
 
     def _many(self) -> Iterator[None]:
         """With masks, as long as that pays."""
-        work = np.zeros(2, dtype=np.int64)
+        work, begin = np.zeros(2, dtype=np.int64), self._done
         words = min(1, self._words())
         while words and self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
             if self._is_large(work):
                 yield from self._by_components()
-            elif work[SHARED] > _WORTH_THREADS and self._in_threads():
+            elif work[SHARED] > _WORTH_THREADS and self._in_threads(masks=True):
                 yield
             else:
                 yield from self._together(words, work)
                 words = self._words()
+        self._each = int(work[SINGLE]) // max(1, self._done - begin)
 
     def _is_large(self, work: Ids) -> bool:
         """Whether the batches to come look at so many edges that components pay.
@@ -266,8 +275,8 @@ class Search:
             yield
         self._apart = False
 
-    def _in_threads(self) -> bool:
-        """Search from the nodes that are left with masks, a thread for each part of them.
+    def _in_threads(self, *, masks: bool) -> bool:
+        """Search from the nodes that are left, with masks or one by one, a thread for each part of them.
 
         Returns False, and does nothing, where there are too few nodes, cores or bytes of memory.
         """
@@ -280,9 +289,11 @@ class Search:
         def search(begins: Nodes) -> Part:
             with borrow() as workspace:
                 part = Search(self._machine, workspace, begins, self._wanted, self._inside)
-                while (words := part._words()) and part._more():
+                while masks and (words := part._words()) and part._more():
                     for _ in part._together(words, np.zeros(2, dtype=np.int64)):
                         pass
+                while part._more():
+                    part._one_by_one(_UNLIMITED)
                 return part.run()
 
         with ThreadPoolExecutor(cores) as pool:

@@ -115,8 +115,8 @@ class Candidate:
 class Linker:
     """The names of a graph's nodes; ``degrees`` says how many edges each node has.
 
-    ``changed``: the nodes whose names are not those of the index any more, with their keys; ``more_edges``:
-    how many edges they have got since ``degrees`` were counted.
+    ``changed``: the nodes with other names than the index has, with their keys; ``more_edges``: how many
+    edges these nodes have got since ``degrees`` were counted.
     """
 
     index: Index
@@ -333,10 +333,10 @@ def topics(
 ) -> tuple[Ids, tuple[Term, ...], tuple[Candidate, ...]]:
     """Return topics as numbers of nodes, the terms that are not nodes, and the nodes that names stand for.
 
-    A text that is not a term of the graph is a name: all nodes of this name are meant, by the values
-    of the predicates ``labels``, too. If no node has it, with ``alike`` those are meant whose names are most
-    like it (see ``Linker.link``). Raises QueryError for a name of no node, with those that are spelled like
-    it, and for a predicate that no edge has.
+    A text that is not a term of the graph is a name: it means all nodes with this name, also as a value of
+    the predicates ``labels``. If no node has it, ``alike`` lets it mean the nodes with the most similar
+    names (see ``Linker.link``). Raises QueryError for a name of no node, with similar names, and for a
+    predicate that no edge has.
     """
     by = label_predicates(graph, labels)
     if isinstance(values, str | np.ndarray) or not isinstance(values, Iterable):

@@ -114,10 +114,10 @@ def _reduced(graph: Snapshot) -> tuple[Any, ...]:
     if file is not None and file.name != _PICKLED:
         place = str(Path(file.name).absolute())
         return _reopened, (place, file.facts, dict(graph.prefixes), graph.limits)
-    return _of_bytes, (_as_bytes(graph), graph.limits)
+    return of_bytes, (as_bytes(graph), graph.limits)
 
 
-def _as_bytes(graph: Snapshot) -> bytes:
+def as_bytes(graph: Snapshot) -> bytes:
     """Return a graph as the bytes of its file."""
     file = io.BytesIO()
     write(file, *_parts(graph))
@@ -131,7 +131,7 @@ def _reopened(name: str, facts: Mapping[str, Any], prefixes: Mapping[str, str], 
     return Snapshot(Mapped(file), prefixes, limits)
 
 
-def _of_bytes(data: bytes, limits: Limits) -> Snapshot:
+def of_bytes(data: bytes, limits: Limits) -> Snapshot:
     return Snapshot(Mapped(KeptFile(_PICKLED, bytearray(data))), None, limits)
 
 

@@ -45,12 +45,12 @@ class _Told:
 class Watch:
     """The pairs that a path joins, as triples come to a graph; made by ``KnowledgeGraph.watch``.
 
-    ``new`` gives the pairs that are joined since it was last asked, each time that they become so; ``pairs``
-    those that are joined now. What came is looked at when they are asked, edge by edge: an edge costs the
-    runs that it prolongs. A triple that is removed, and with node tests one that makes a node pass, has all
-    found anew. What is kept are runs, by source, node and state: without ``sources`` they may be as many as
-    nodes squared. When they take more than ``limits.query_bytes``, or more than ``limits.pending_matches``
-    pairs were not asked for, the watch ends: it raises a LimitError when it is asked, and the graph goes on.
+    ``new`` gives the pairs joined since it was last called, each time that they become joined; ``pairs``
+    gives all pairs joined now. Both first look at the new edges, one by one: an edge costs the runs that it
+    prolongs. After a removed triple, and after one that lets a node pass a test, all pairs are found anew.
+    Runs are kept by source, node and state: without ``sources``, at most the square of the nodes. When runs
+    take more than ``limits.query_bytes``, or more than ``limits.pending_matches`` pairs wait to be read, the
+    watch ends: reading it raises a LimitError, and the graph goes on.
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:pays", "urn:b")])

@@ -172,9 +172,9 @@ def some_paths(
 
 
 class _Order:
-    """Which paths in the making go on first.
+    """The order in which unfinished paths go on.
 
-    ``sharp``: those that need the fewest edges to an end, then those at nodes with the fewest to look at.
+    ``sharp``: the fewest edges to an end first, then the fewest edges to look at.
     """
 
     def __init__(self, expansion: Expansion, allowance: Allowance) -> None:

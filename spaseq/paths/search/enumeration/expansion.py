@@ -19,7 +19,7 @@ from spaseq.paths.language.transitions import Tests, Transition
 from spaseq.paths.path import Path
 from spaseq.paths.search._kernel import Flags, Ids, Nodes, distances
 from spaseq.paths.search._kernel_cheapest import Costs
-from spaseq.paths.search.enumeration.weighted import Weights, predicates_of
+from spaseq.paths.search.enumeration.weighted import Weights
 from spaseq.paths.search.product import Product, length_between
 from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.running import Memory
@@ -163,7 +163,7 @@ class Expansion:
         transitions: dict[tuple[int, bool], list[Transition]] = {}
         for transition in self._product.automaton.transitions:
             if states >> transition.source & 1:
-                for predicate in predicates_of(self.graph, transition.relation.step):
+                for predicate in self.graph.predicates_of(transition.relation.step):
                     transitions.setdefault((predicate, transition.relation.step.inverse), []).append(
                         transition
                     )
@@ -249,9 +249,9 @@ def allowed(trace: Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, b
 
 
 class Distances:
-    """How far each place is from the places where an automaton begins at some nodes; -1: out of reach.
+    """The number of edges to each place from where an automaton begins at some nodes; -1: out of reach.
 
-    ``found``: so many are in reach. The arrays are the workspace's, where what is near is marked.
+    ``found``: the number of places in reach. The arrays are the workspace's, which marks these places.
     """
 
     def __init__(self, graph: Snapshot, product: Product, workspace: Workspace) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from spaseq.errors import warn
 from spaseq.paths.graph.snapshot import Snapshot
-from spaseq.paths.language.expression import Step
 from spaseq.paths.language.transitions import Relation
 from spaseq.paths.search._kernel import Ids, Machine, Nodes, point
 from spaseq.paths.search._kernel_cheapest import Costs, cheapest
@@ -80,7 +79,7 @@ class Weights:
     def _row(self, graph: Snapshot, product: Product, relation: Relation) -> tuple[Nodes, Nodes, Costs]:
         """Return where the edges of a relation begin, in order, where they end, and their costs."""
         begins = self._edges.begins
-        numbers = predicates_of(graph, relation.step)
+        numbers = graph.predicates_of(relation.step)
         ranges = [np.arange(begins[p], begins[p + 1]) for p in numbers]
         places = np.concatenate([np.zeros(0, dtype=np.int64), *ranges])
         begin, end = self._edges.s[places], self._edges.o[places]
@@ -90,12 +89,6 @@ class Weights:
         passes = passing(relation.before)[begin] & passing(relation.after)[end]
         order = np.argsort(begin[passes], kind="stable")
         return begin[passes][order], end[passes][order], self.costs[places[passes][order]]
-
-
-def predicates_of(graph: Snapshot, step: Step) -> list[int]:
-    """Return the numbers of the predicates that a step takes."""
-    given = {n for p in step.predicates if (n := graph.predicate_number(p)) is not None}
-    return [p for p in range(graph.predicates) if p not in given] if step.negated else sorted(given)
 
 
 class Cheapest:
