@@ -4,6 +4,7 @@
 ``session``        a session that is set up for it, the active one or a small local one
 ``run``            a query over files, folders or patterns → a DataFrame of answers, in a batch or as a stream
 ``matches``        a query over a DataFrame of events → a DataFrame of matches
+``analyze``        the same → the counts of ``spaseq explain --analyze``, as a DataFrame
 ``events``         a DataFrame's columns → events
 ``knowledge``      background graphs as DataFrames, for queries' ``kb``
 ``kafka_events``   topics of Kafka → events; ``kafka_messages`` events, ``answer_messages`` answers → messages
@@ -11,6 +12,7 @@
 ``derived``        matches of REGISTER STREAM → events
 ``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
 ``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
+``state``          a stream's checkpoint → what each bucket holds
 ``drive``          the same with the matching in the driver, where output and state are committed together
 =================  ==========================================================================================
 
@@ -25,12 +27,13 @@ from typing import TYPE_CHECKING
 from spaseq._lazy import lazily
 
 if TYPE_CHECKING:
+    from spaseq.spark._checkpoints import state
     from spaseq.spark.background.frames import knowledge
     from spaseq.spark.driver import drive, folder_sink
     from spaseq.spark.paths.chunks import path_pairs
     from spaseq.spark.paths.frontier import path_pairs_of_edges
     from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
-    from spaseq.spark.queries import answers, answers_of, matches, planned, run
+    from spaseq.spark.queries import analyze, answers, answers_of, matches, planned, run
     from spaseq.spark.sessions import register, session
     from spaseq.spark.sinks._columns import expanded
     from spaseq.spark.sinks.feedback import derived
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from spaseq.spark.source.lift import events
 
 __all__ = [
+    "analyze",
     "answer_messages",
     "answers",
     "answers_of",
@@ -61,18 +65,20 @@ __all__ = [
     "run",
     "save",
     "session",
+    "state",
 ]
 
 # The stages run without Spark, and are tested so.
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "_checkpoints": "state",
         "background.frames": "knowledge",
         "driver": "drive folder_sink",
         "paths.chunks": "path_pairs",
         "paths.frontier": "path_pairs_of_edges",
         "paths.graphframes": "graphframe path_pairs_of_graphframe",
-        "queries": "answers answers_of matches planned run",
+        "queries": "analyze answers answers_of matches planned run",
         "sinks._columns": "expanded",
         "sessions": "register session",
         "sinks.feedback": "derived",

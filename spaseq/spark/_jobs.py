@@ -25,7 +25,16 @@ from spaseq.spark.background._placing import placed
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session, require_streams
 from spaseq.spark.stages._bounds import bound_of
-from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs, pattern_of, pickled
+from spaseq.spark.stages._job import (
+    KEPT,
+    Job,
+    bucket_numbers,
+    canonical,
+    keeps_all,
+    needs,
+    pattern_of,
+    pickled,
+)
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
@@ -115,6 +124,11 @@ def job_of(
         warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
             "spaseq.spark.drive, or the embedded engine, is faster for what fits one process"
+        )
+    if is_stream and (reason := keeps_all(pattern)) is not None:
+        warn(
+            f"the state keeps all events, and a restart matches them again: {reason}. Negate another "
+            "GPM with the same pattern"
         )
     buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
     latency = None if settings.latency is None else _length("latency", settings.latency)

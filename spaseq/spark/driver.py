@@ -23,7 +23,7 @@ from spaseq.chunks import pack, unpack, unpacking
 from spaseq.errors import EngineError
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
-from spaseq.spark._checkpoints import committing
+from spaseq.spark._checkpoints import committing, newest_commit
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
@@ -36,7 +36,7 @@ from spaseq.spark.sinks._outputs import (
     form_of,
     write_lines,
 )
-from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
+from spaseq.spark.source._files import delete, info, join, normal, opened, write
 from spaseq.spark.source._told import telling_failed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, canonical, reached
@@ -119,9 +119,8 @@ class _Driver:
         self._bucket = Bucket(self._job)
         self._newest: dict[int, int] = {}
         self._is_over = False
-        commits = (path.rpartition("/")[2].removesuffix(".commit") for path in names(folder))
-        if numbers := [int(name) for name in commits if name.isdecimal()]:
-            self._load(max(numbers))
+        if (commit := newest_commit(folder)) is not None:
+            self._load(int(commit.rpartition("/")[2].removesuffix(".commit")))
 
     def take(self, rows: DataFrame, number: int) -> None:
         """Process a micro-batch, as Spark's ``foreachBatch`` calls it."""

@@ -48,8 +48,17 @@ from spaseq.spark.source._told import (
 from spaseq.spark.source.kafka import topics_of
 from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._stateless import conforming
-from spaseq.spark.stages.arrow import ANSWERS, TIMED_ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark.stages.arrow import (
+    ANSWERS,
+    COUNTS,
+    TIMED_ANSWERS,
+    all_at_once,
+    counts_at_once,
+    from_blocks,
+    from_rows,
+)
 from spaseq.terms.dictionary import Dictionary
+from spaseq.why.replay import plain
 
 _LEFT_OUT: Final = (
     "{count} malformed events or more are left out of matches, and would be dead letters among answers; "
@@ -130,6 +139,21 @@ def _found(
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
+    job, rows, failed = _read(events, query, kb, start, settings, told)
+    return _answers(job, rows, failed, settings)
+
+
+def _read(
+    events: DataFrame,
+    query: Query,
+    kb: Graphs | None,
+    start: int | None,
+    settings: Settings,
+    told: Accumulator[Told] | None,
+    *,
+    counted: bool = False,
+) -> tuple[Job, DataFrame, Accumulator[Told] | None]:
+    """The job, the rows of its stateless stage, and what hears of failed calls."""
     require_classic(events)
     require_read(events)
     check_events(events, query)
@@ -150,6 +174,7 @@ def _found(
     job, background = job_of(
         spark, query, kb, clock, start, settings, is_stream=events.isStreaming, topics=topics_of(events)
     )
+    job = replace(job, counted=counted)
     known = behind(events)
     reading = read_rows if known is None else known.reading
     failed = hearing(spark) if job.functions else None
@@ -160,8 +185,35 @@ def _found(
     else:
         parts = [events if known is None else known.rows]
     read = [between(job, part.mapInArrow(stage, stage_schema(job)), background) for part in parts]
-    marked = [_marked(rows.drop("events"), settings.allowed, job) for rows in read]
-    return _answers(job, reduce(DataFrame.union, marked), failed, settings)
+    dropped = () if counted else ("events",)
+    marked = [_marked(rows.drop(*dropped), settings.allowed, job) for rows in read]
+    return job, reduce(DataFrame.union, marked), failed
+
+
+def analyze(
+    events: DataFrame,
+    query: Query | str,
+    kb: Graphs | None = None,
+    *,
+    start: int | None = None,
+    traced: int = 20_000,
+    **options: Unpack[Options],
+) -> DataFrame:
+    """The counts of ``spaseq explain --analyze`` for a batch of events, over all tasks.
+
+    Columns: ``part``, ``what``, ``count``. All events are counted, and for each GPM the events that it
+    matched and its solutions. The first events of each bucket, about ``traced`` of them, are traced: how many
+    partial matches came into each state of the automaton, went on, ended as matches, or died of what; and how
+    often each edge was taken. The automaton is that of the query without EMIT, CONSUME, SKIP and LIMIT.
+    The other parameters are those of ``answers``.
+    """
+    if events.isStreaming:
+        raise EngineError("analyze counts a batch: read the same events as one, or see state() of a stream")
+    settings = Settings(**options)
+    job, rows, _ = _read(events, plain(as_query(query)), kb, start, settings, None, counted=True)
+    stage = counts_at_once(replace(job, matcher="interpreter", bound=None), traced)
+    counts = _by_bucket(job, rows).mapInArrow(stage, COUNTS)
+    return counts.groupBy("part", "what").agg(F.sum("count").alias("count")).orderBy("part", "what")
 
 
 def _by_stream(events: DataFrame, job: Job) -> list[DataFrame]:
@@ -351,17 +403,17 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
             processor, schema, "append", "eventTime", eventTimeColumnName=event_time
         )
     else:
-        partitions = len(job.buckets)
-        found = (
-            between.repartition(partitions, "bucket")
-            .sortWithinPartitions("bucket", "begin")
-            .mapInArrow(all_at_once(job, told, failed), ANSWERS)
-        )
+        found = _by_bucket(job, between).mapInArrow(all_at_once(job, told, failed), ANSWERS)
     found = found.withColumnRenamed("line", "json")
     if settings.checkpoint is not None or not between.isStreaming:
         return found
     # A checkpoint that is named later is compared then (``save``).
     return found.withMetadata("json", {JOB: json.dumps(identity)})
+
+
+def _by_bucket(job: Job, between: DataFrame) -> DataFrame:
+    """The rows of a batch as a stateful stage takes them."""
+    return between.repartition(len(job.buckets), "bucket").sortWithinPartitions("bucket", "begin")
 
 
 def _marked(rows: DataFrame, lateness: timedelta, job: Job) -> DataFrame:

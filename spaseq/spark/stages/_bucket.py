@@ -40,11 +40,13 @@ from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import sweep
 from spaseq.spark.stages._bounds import FailedCalls, GivenUp
-from spaseq.spark.stages._job import Job, looks_back, refused
+from spaseq.spark.stages._job import Job, keeps_all, looks_back, refused
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import PipelineProgress, RemotePipeline
 from spaseq.spark.stages._stateless import background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.why.replay import LIMITS
+from spaseq.why.trace import RunTrace, TracedRuns, trace_of
 
 #: Later than every event.
 _END: Final = 1 << 63
@@ -109,6 +111,7 @@ class Bucket:
             self._query.window, job.clock is Clock.TICKS, job.start or 0
         )
         self._back = looks_back(pattern)
+        self._keeps_all = keeps_all(pattern) is not None
         self._dictionary = Dictionary()
         self._failed = FailedCalls(self._dictionary)
         self._written = Cache()
@@ -194,6 +197,14 @@ class Bucket:
         self._is_closed = True
         self._forget()
 
+    def trace(self) -> RunTrace:
+        """Count what becomes of partial matches from now on; the job's matcher must be ``interpreter``."""
+        pipeline = self._pipeline
+        trace, context = trace_of(pipeline.pattern), pipeline.context
+        context.budget.limits = LIMITS
+        pipeline.matchers = lambda window: lambda: TracedRuns(trace, pipeline.pattern, context, window)
+        return trace
+
     def given_up(self) -> str | None:
         """What was shed since the last call, as a line (see ``GivenUp``); None if nothing was."""
         self._pipeline.count()
@@ -230,7 +241,7 @@ class Bucket:
         """Lets go of the chunks that no match can need any more, and of their terms."""
         if self._pipeline.done:
             self._kept.clear()
-        elif self._window.counted:
+        elif self._window.counted and not self._keeps_all:
             self._forget_counted()
         else:
             horizon = self._horizon()
@@ -239,6 +250,8 @@ class Bucket:
 
     def _horizon(self) -> int:
         """The time of the first event that may still matter."""
+        if self._keeps_all or self._window.counted:
+            return -_END
         if self._window.sliding:
             return self.reached - self._back * self._window.size
         return self._window.begins(self.reached)
@@ -275,7 +288,8 @@ class Bucket:
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
-        progress = self._remote.progress(-_END if self._window.counted else self._horizon())
+        # Where all events are shown again, there is nothing to skip.
+        progress = self._remote.progress(_END if self._keeps_all else self._horizon())
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
@@ -287,6 +301,8 @@ class Bucket:
             "cuts": progress.cuts,
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
             "count": self._count,
+            "events": sum(kept.extent.events for kept in self._kept),
+            "partial_matches": self._pipeline.partial_matches(self.reached) if self._kept else 0,
         }
         return pack(header, {})
 
@@ -309,12 +325,7 @@ class Bucket:
             self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
         progress = PipelineProgress(header["position"], header["left"], header["done"], drops, header["cuts"])
-        if progress.done:
-            past = None
-        elif self._window.counted:
-            past = self._between(-_END, self.reached)
-        else:
-            past = self._between(self._horizon(), self.reached)
+        past = None if progress.done else self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
         self._remote.replay(past, progress, self.reached, told)
         self.given_up()  # earlier micro-batches have reported it

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
 from spaseq.bounds import Bound, Policy, Pool
+from spaseq.engine.durable.horizon import keeps
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.excerpts import bounded
@@ -111,7 +112,8 @@ class Job:
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
     anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
-    ``placing``: where the background graphs are, as Spark's plan shows it.
+    ``placing``: where the background graphs are, as Spark's plan shows it. ``counted``: whether the solutions
+    of GPMs are counted, for ``analyze``.
     """
 
     text: str
@@ -130,6 +132,7 @@ class Job:
     shapes: str = ""
     functions: bytes = b""
     placing: str = ""
+    counted: bool = False
 
     @property
     def query(self) -> Query:
@@ -293,6 +296,11 @@ def looks_back(pattern: SequencePattern) -> int:
     """
     usual = all(isinstance(node, Chain | Kleene | Atom | Both | Either) for node in walk(pattern.root))
     return 1 if usual else 3
+
+
+def keeps_all(pattern: SequencePattern) -> str | None:
+    """Why a bucket needs all events to be brought back: those before AFTER MATCH SKIP count; None if not."""
+    return None if pattern.query.skip is None else keeps(pattern.query)
 
 
 def bucket_numbers(count: int) -> tuple[int, ...]:

@@ -48,7 +48,8 @@ class Passed:
     """The result for some events: their number, their largest time, their chunks, and dead letters.
 
     ``over``: by stream, the stamps of the events in no chunk, see ``_passed_over``. ``warnings``: by
-    stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions.
+    stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions. ``matched``: by GPM, if
+    the job is ``counted``, its events and its solutions.
     """
 
     events: int
@@ -58,6 +59,7 @@ class Passed:
     over: bytes | None = None
     warnings: Mapping[Where, str] = field(default_factory=dict)
     failed: Failed = field(default_factory=dict)
+    matched: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Stateless:
@@ -97,18 +99,19 @@ class Stateless:
             return Passed(0, None, [], letters)
         batch = concatenate(waiting)
         left = np.ones(len(batch), dtype=np.bool_)
-        pieces = list(self._pieces(batch, left))
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        pieces = list(self._pieces(batch, solutions, left))
         over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
         warnings = self._ill_typed.found(batch) if self.dictionary.ill_typed else {}
         passed = Passed(
-            len(batch), int(batch.time.max()), pieces, letters, over, warnings, self._failed.since()
-        )
+            len(batch), int(batch.time.max()), pieces, letters, over, warnings, self._failed.since(),
+            {n: (len(np.unique(events_of(t))), len(t)) for n, t in solutions.items() if self._job.counted},
+        )  # fmt: skip
         sweep(self.dictionary)
         return passed
 
-    def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
+    def _pieces(self, batch: EventBatch, solutions: Mapping[str, Solutions], left: Mask) -> Iterator[Piece]:
         """Yield chunks of the wanted events, and clear these in ``left``."""
-        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         for name, found in solutions.items():
             self._look_at(found, self._compared[name])
         if not self._needs.triples:
