@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
     from spaseq.spark.queries import analyze, answers, answers_of, matches, planned, run
     from spaseq.spark.sessions import register, session
-    from spaseq.spark.sinks._columns import expanded
-    from spaseq.spark.sinks.feedback import derived
+    from spaseq.spark.sinks._columns import derived, expanded
     from spaseq.spark.sinks.files import counted, save
     from spaseq.spark.source.kafka import answer_messages, kafka_events, kafka_messages
     from spaseq.spark.source.lift import events
@@ -79,9 +78,8 @@ __getattr__, __dir__ = lazily(
         "paths.frontier": "path_pairs_of_edges",
         "paths.graphframes": "graphframe path_pairs_of_graphframe",
         "queries": "analyze answers answers_of matches planned run",
-        "sinks._columns": "expanded",
+        "sinks._columns": "derived expanded",
         "sessions": "register session",
-        "sinks.feedback": "derived",
         "sinks.files": "counted save",
         "source.kafka": "answer_messages kafka_events kafka_messages",
         "source.lift": "events",

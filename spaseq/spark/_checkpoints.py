@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from spaseq.chunks import unpack, unpack_header
+from spaseq.chunks import unpack_header
 from spaseq.errors import EngineError, SourceError, warn
 from spaseq.spark.sessions import frame_of, require_classic, require_streams
 from spaseq.spark.source._blocks import arrow_schema
@@ -114,8 +114,8 @@ def _driven(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
     if commit is None:
         return None
     with opened(commit) as file:
-        state = State.unpacked(unpack(file.read())[1]["state"].tobytes())
-    return frame_of(spark, pa.table({"head": [state.head], "bucket": [bucket_numbers(1)[0]]}))
+        head = State.unpacked(file.read())[0].head
+    return frame_of(spark, pa.table({"head": [head], "bucket": [bucket_numbers(1)[0]]}))
 
 
 def state(spark: SparkSession, checkpoint: str | Path) -> DataFrame:

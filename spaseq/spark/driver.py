@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.chunks import pack, unpack, unpacking
+from spaseq.chunks import unpacking
 from spaseq.errors import EngineError
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
@@ -27,7 +26,7 @@ from spaseq.spark._checkpoints import committing, newest_commit
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
 from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
-from spaseq.spark.sinks._outputs import (
+from spaseq.spark.sinks.files import (
     EXTENSIONS,
     LETTERS,
     MATCHES,
@@ -135,9 +134,8 @@ class _Driver:
             else:
                 self._bucket, self._newest = Bucket(self._job), {}
         answers = self._process(rows)
-        header = {"answers": answers, "newest": list(self._newest.items())}
-        state = np.frombuffer(self._bucket.state().packed(), dtype=np.uint8)
-        write(done, pack(header, {"state": state}))
+        beside = {"answers": answers, "newest": list(self._newest.items())}
+        write(done, self._bucket.state().packed(beside))
         # What has ended goes on, some day, with its state.
         self._number = None if self._is_over else number
         self._sink(number, answers)
@@ -190,14 +188,14 @@ class _Driver:
         with opened(path) as file:
             data = file.read()
         try:
-            header, arrays = unpack(data)
+            state, beside = State.unpacked(data)
             with unpacking():
-                state, newest = arrays["state"].tobytes(), dict(header["newest"])
-            self._bucket = Bucket.from_state(State.unpacked(state), self._job)
+                self._newest = dict(beside["newest"])
+            self._bucket = Bucket.from_state(state, self._job)
         except EngineError as error:
             raise EngineError(f"{path}: {error}") from error
-        self._newest, self._number = newest, number
-        return header
+        self._number = number
+        return beside
 
     def _path(self, number: int) -> str:
         return join(self._folder, f"{number}.commit")

@@ -29,10 +29,9 @@ from spaseq.sources import SourceOptions
 from spaseq.spark._checkpoints import JOB
 from spaseq.spark._jobs import Graphs, Options, Settings, job_of, milliseconds_of
 from spaseq.spark.background._background import filed
-from spaseq.spark.background._placing import between, stage_schema
+from spaseq.spark.background._joined import between, stage_schema
 from spaseq.spark.sessions import frame_of, require_classic
-from spaseq.spark.sinks._columns import Columns, expanded, typed, types_of
-from spaseq.spark.sinks.feedback import require_read
+from spaseq.spark.sinks._columns import Columns, expanded, require_read, typed, types_of
 from spaseq.spark.sinks.files import counted
 from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._files import normal
@@ -73,10 +72,10 @@ _GIVEN_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job and, of each stream, the rows between its stages: those of ``_stages``, and ``source``.
+    """A job and the rows between its stages, for each stream (see ``stages.arrow``), with ``source``.
 
-    ``observed``: what is read at once counts ``events`` there, for the first who asks for answers.
-    ``failed``: counts failed calls of the user's functions.
+    ``observed``: the counts of ``events`` of a batch, set by the first action on its answers. ``failed``
+    counts failed calls of the user's functions.
     """
 
     job: Job
@@ -95,22 +94,21 @@ def answers(
     start: int | None = None,
     **options: Unpack[Options],
 ) -> DataFrame:
-    """What a query says about a DataFrame of events: matches and dead letters.
+    """Return the answers of a query over a DataFrame of events: matches and dead letters.
 
     Columns: ``kind`` (``match``, ``late``, ``bad``, ``shed``) and ``json``: a match as a line of NDJSON (see
-    ``spaseq.results``), or a letter. An event of a stream is late if the micro-batches before its own have
-    moved the watermark beyond its time, so that events may be in any order within one; what is late is told
-    once, with its graph, or with what GPMs asked of it, or with its stamp alone if none did.
+    ``spaseq.results``), or a letter. An event of a stream is late if earlier micro-batches have moved the
+    watermark beyond its time; within a micro-batch events may be in any order. A late event has one letter,
+    with its graph, or with the triples that GPMs asked for, or with its stamp alone if none did.
 
     ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
     ``clock``: that of the column ``events`` was made of, or of the first event of a batch; for other streams
-    it is to be given, or else they are instants. Of several streams the watermark is that of the one that
-    lags: it moves when each that the query declares has brought something, and each is a reading of
-    ``events`` (``kafka_events`` and ``run`` read each stream once). ``start`` is where tumbling windows
-    begin: the first event's time unless given, and to be given for a stream. ``lateness`` is a timedelta, or
-    text such as ``"10 seconds"``. ``buckets``: into how many the partitions are hashed; no more tasks have
-    work. Unless given, ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose checkpoint keeps
-    their number.
+    give it, or else times are instants. The watermark is that of the slowest stream: it moves when each
+    declared stream has brought events, and each stream is a reading of ``events`` (``kafka_events`` and
+    ``run`` read each once). ``start`` is where tumbling windows begin: the first event's time unless given;
+    a stream needs it. ``lateness`` is a timedelta, or text such as ``"10 seconds"``. ``buckets``: how many
+    the partitions are hashed into, which bounds the tasks at work: by default
+    ``spark.sql.shuffle.partitions``, and 16 for a stream. A checkpoint fixes their number.
 
     ``checkpoint``: the checkpoint that the stream will be written with. A checkpoint of another query, or of
     other background graphs, is then an error at once; without the argument, the first micro-batch fails.
@@ -242,12 +240,11 @@ def matches(
     Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
     ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, these
     variables, too, with their values as Spark's types: ``"price double, k string"``, a StructType, a mapping
-    from names to types, or a list of names, whose values are text. A type ``"{id}"`` in a mapping is a column
-    of the template of ``events``: the variable's terms come back as that column's values, so that matches
-    join with the table. Then there is a row for each of ``bindings``, and null for what is not bound or of
-    another type. Malformed events, which ``answers`` would
-    tell of, are told of by a warning; of a stream, the observed metrics ``answers`` count them, and those
-    that come late.
+    from names to types, or a list of names for text. A type ``"{id}"`` in a mapping is a column of the
+    template of ``events``: terms of the variable come back as that column's values, so that matches join with
+    the table. Then there is a row for each of ``bindings``; a value unbound or of another type is null.
+    A warning tells of malformed events. The observed metrics ``answers`` of a stream count malformed and late
+    events.
     """
     require_classic(events)
     prepared = as_query(query)

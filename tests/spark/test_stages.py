@@ -11,7 +11,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,16 +18,15 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 import spaseq
-from spaseq.chunks import extent, pack, unpack_header
+from spaseq.chunks import extent, unpack_header
 from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.shapes import text_of
 from spaseq.results.writers._json import line_of
-from spaseq.spark.stages._bucket import Bucket, State
-from spaseq.spark.stages._job import Job, bucket_numbers, canonical, keeps_all, needs, pattern_of
+from spaseq.spark.stages._bucket import Bucket, State, keeps_all
+from spaseq.spark.stages._job import Job, bucket_numbers, canonical, needs, pattern_of
 from spaseq.spark.stages._stateless import Stateless
-from spaseq.spark.stages.arrow import counts_at_once, record, rows_of
 from tests.conftest import examples
 from tests.spark.cases import of_the_whole_language, queries, streams
 from tests.spark.stages import BEGINNING, Cluster, comparable, pushed
@@ -240,6 +238,9 @@ def test_what_a_bucket_holds(
 @pytest.mark.parametrize("partition", ["", "?k"])
 def test_counts_of_a_batch(partition: str) -> None:
     """They are those of ``Handle.why``, summed over buckets; where windows end is a matter of each bucket."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark.stages.arrow import counts_at_once, record, rows_of
+
     gpms = {name: f"?{name.lower()} :k ?k ." for name in "ABC"} if partition else None
     text = query("A ; B+ ; C", "4 SECONDS SLIDING", gpms, partition=partition)
     events = letters(" ".join(f"{kind}{t}/{t // 12}" for t, kind in enumerate("abacbbxcabbc" * 5)))
@@ -344,7 +345,7 @@ def test_a_state_is_of_its_query() -> None:
     text = query("A ; B", "10 SECONDS SLIDING")
     Cluster(buckets=1, sizes=(2,)).run(text, letters("a1 a2 b3"), states=states)
     other = Job(query("A ; C", "10 SECONDS SLIDING"), Clock.TICKS, 1, (0,))
-    state = State.unpacked(states[0])
+    state, _ = State.unpacked(states[0])
     with pytest.raises(EngineError, match="another query"):
         Bucket.from_state(state, other)
     with pytest.raises(EngineError, match="layout"):
@@ -364,8 +365,8 @@ def test_the_driver_refuses_the_checkpoint_of_another_query(tmp_path: Path) -> N
         return job
 
     text = query("A ; B", "10 SECONDS SLIDING")
-    state = np.frombuffer(Bucket(begun(text)).state().packed(), dtype=np.uint8)
-    (tmp_path / "7.commit").write_bytes(pack({"answers": [], "newest": []}, {"state": state}))
+    state = Bucket(begun(text)).state()
+    (tmp_path / "7.commit").write_bytes(state.packed({"answers": [], "newest": []}))
     begun(f"PREFIX other: <{NS}>\n# as before\n{text}".replace("within", "WITHIN"))
     said = r"7.commit: this checkpoint is of another query, which has 'WITHIN 10 SECONDS.* has 'WITHIN 9"
     with pytest.raises(EngineError, match=said) as caught:

@@ -59,7 +59,7 @@ def addressed(letter: BadEvent, topics: Topics) -> BadEvent:
 
 
 #: What a line is: a match, an event that came too late, one that is malformed, or what a bucket gave up under
-#: a bound (``_bounds``).
+#: a bound.
 MATCH: Final = "match"
 LATE: Final = "late"
 BAD: Final = "bad"

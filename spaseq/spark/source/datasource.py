@@ -36,7 +36,7 @@ class SpaseqDataSource(DataSource):
     Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
     those of a source (``format``, ``time``, ``triples``, ``context``, … as ``SourceOptions`` has them).
     As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
-    waits for new, complete files, whose names sort after the names of the files before). Without ``follow``,
+    waits for new, complete files; their names must sort after those of earlier files). Without ``follow``,
     files added after the end was reached are for the next run. A run goes on at the position in Spark's
     checkpoint: a file that was read in part must not have changed. With ``trigger(availableNow=True)``, one
     micro-batch takes all there is.

@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.bounds import Shed, latency_given
 from spaseq.chunks import (
     Chunk,
     ChunkExtent,
@@ -28,22 +31,23 @@ from spaseq.chunks import (
     unpack_header,
     unpacking,
 )
-from spaseq.errors import EngineError
+from spaseq.engine.durable.horizon import keeps
+from spaseq.errors import EngineError, warn
 from spaseq.events import Clock
-from spaseq.language.syntax import Query
+from spaseq.language.syntax import Consume, Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import StreamWindow, stream_window
+from spaseq.matching.planner import under_bound
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import sweep
-from spaseq.spark.stages._bounds import FailedCalls, GivenUp
-from spaseq.spark.stages._job import Job, keeps_all, looks_back, refused
+from spaseq.spark.stages._job import BucketBound, Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import PipelineProgress, RemotePipeline
-from spaseq.spark.stages._stateless import background_of, evaluators
+from spaseq.spark.stages._stateless import FailedCalls, background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
 from spaseq.why.replay import LIMITS
 from spaseq.why.trace import RunTrace, TracedRuns, trace_of
@@ -69,16 +73,19 @@ class State:
     head: bytes
     chunks: Mapping[int, bytes]
 
-    def packed(self) -> bytes:
-        """All of it, in one piece."""
+    def packed(self, beside: Mapping[str, object]) -> bytes:
+        """All of it, in one piece, with a few plain values."""
         sizes = [(number, len(data)) for number, data in self.chunks.items()]
         parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
         arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
-        return pack({"sizes": sizes}, arrays)
+        return pack({"sizes": sizes, **beside}, arrays)
 
     @classmethod
-    def unpacked(cls, data: bytes) -> State:
-        """The state that was packed so. Raises EngineError if another version packed it, or it is damaged."""
+    def unpacked(cls, data: bytes) -> tuple[State, dict[str, Any]]:
+        """The state that was packed so, and the values beside it.
+
+        Raises EngineError if another version packed it, or it is damaged.
+        """
         header, arrays = unpack(data)
         with unpacking():
             chunks, at = arrays["chunks"].tobytes(), 0
@@ -87,7 +94,7 @@ class State:
                 found[number] = chunks[at : at + size]
                 at += size
             require(at == len(chunks), "the size of its chunks")
-            return cls(arrays["head"].tobytes(), found)
+            return cls(arrays["head"].tobytes(), found), header
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,3 +355,53 @@ class Bucket:
 def _object(quad: Quad) -> Term:
     assert not isinstance(quad.object, Triple)  # keys are terms of RDF 1.1
     return quad.object
+
+
+def keeps_all(pattern: SequencePattern) -> str | None:
+    """Why a bucket needs all events to be brought back: those before AFTER MATCH SKIP count; None if not."""
+    return None if pattern.query.skip is None else keeps(pattern.query)
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+def bound_of(
+    pattern: SequencePattern, latency: timedelta | None, memory: int | None, matcher: str | None
+) -> BucketBound | None:
+    """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
+
+    Raises EngineError for an invalid bound, and for an matcher that cannot shed.
+    """
+    if latency is None and memory is None:
+        return None
+    bound = BucketBound(None if latency is None else latency_given(latency), memory)
+    bound.fresh()  # which checks the memory
+    if pattern.query.consume is Consume.ANY:
+        # What was consumed must be consumed again where a bucket is brought back (``_remote``).
+        warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")
+        return None
+    how = under_bound(pattern, matcher)
+    if not how.is_kept:
+        warn(f"the query {how.reason}")
+    return bound if how.sheds else None
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """What an matcher has shed since the last call."""
+
+    partial_matches: int = 0
+    doubtful: int = 0
+
+    def since(self, shed: Shed | None) -> str | None:
+        """A line for what was given up since it was asked last; None if nothing was.
+
+        ``recall`` is the estimate of all that the matcher has seen (see ``Shed``).
+        """
+        if shed is None:
+            return None
+        gone, doubtful = shed.partial_matches - self.partial_matches, shed.doubtful - self.doubtful
+        self.partial_matches, self.doubtful = shed.partial_matches, shed.doubtful
+        if not gone and not doubtful:
+            return None
+        return json.dumps({"partial_matches": gone, "doubtful": doubtful, "recall": shed.recall})

@@ -13,7 +13,6 @@ from typing import Final, Protocol
 from spaseq.automaton.normal import normalise
 from spaseq.automaton.pattern import Atom, Both, Chain, Either, Kleene, SequencePattern, walk
 from spaseq.bounds import Bound, Policy, Pool
-from spaseq.engine.durable.horizon import keeps
 from spaseq.errors import EngineError
 from spaseq.events import Clock
 from spaseq.excerpts import bounded
@@ -296,11 +295,6 @@ def looks_back(pattern: SequencePattern) -> int:
     """
     usual = all(isinstance(node, Chain | Kleene | Atom | Both | Either) for node in walk(pattern.root))
     return 1 if usual else 3
-
-
-def keeps_all(pattern: SequencePattern) -> str | None:
-    """Why a bucket needs all events to be brought back: those before AFTER MATCH SKIP count; None if not."""
-    return None if pattern.query.skip is None else keeps(pattern.query)
 
 
 def bucket_numbers(count: int) -> tuple[int, ...]:

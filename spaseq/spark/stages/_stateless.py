@@ -6,7 +6,8 @@ of several partitions goes to the bucket of each, with the solutions that belong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -24,11 +25,13 @@ from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import sweep
 from spaseq.spark.background._background import besides, receive
-from spaseq.spark.stages._bounds import Failed, FailedCalls
 from spaseq.spark.stages._job import Job, undeclared
 from spaseq.spark.stages._late import stamps
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import NO_NUMBER
+
+#: By a function's IRI: the number of failed calls, and the warning of the first one.
+Failed = dict[Hashable, tuple[int, str]]
 
 #: So many events go through the GPMs at once, if there are so many.
 _TOGETHER: Final = 1 << 16
@@ -271,6 +274,26 @@ def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
 
     reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
     return (letter_of(batch, index, reason) for index in range(len(batch)))
+
+
+class FailedCalls:
+    """What fails with a dictionary, as often as is asked what came to it; its warnings are not shown."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._told: Counter[str] = Counter()
+        self._warnings: list[str] = []
+        dictionary.warn = self._warnings.append
+
+    def since(self) -> Failed:
+        """What has failed since the last call."""
+        failed = self._dictionary.failed_calls
+        if failed == self._told:
+            return {}
+        new, self._told = failed - self._told, failed.copy()
+        first = {iri: next((w for w in self._warnings if w.startswith(f"<{iri}>")), "") for iri in new}
+        self._warnings.clear()
+        return {iri: (count, first[iri]) for iri, count in new.items()}
 
 
 # --- one for each process ---------------------------------------------------------------------

@@ -389,16 +389,3 @@ class _Stored:
         """See ``Knows``."""
         assert self.head is not None  # it is stored with the token
         return State(bytes(self.head), {key[0]: bytes(value[0]) for key, value in self.chunks.iterator()})
-
-
-__all__ = [
-    "ANSWERS",
-    "BETWEEN",
-    "COUNTS",
-    "TIMED_ANSWERS",
-    "Buckets",
-    "all_at_once",
-    "counts_at_once",
-    "from_blocks",
-    "from_rows",
-]
