@@ -23,7 +23,18 @@ from pyspark.errors import AnalysisException  # noqa: E402  # after the skip
 from pyspark.sql import Row, SparkSession  # noqa: E402
 from pyspark.sql.types import DoubleType, TimestampType  # noqa: E402
 
-from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
+from spaseq.spark import (  # noqa: E402
+    answers_of,
+    drive,
+    events,
+    expanded,
+    folder_sink,
+    knowledge,
+    matches,
+    planned,
+    run,
+    state,
+)
 from spaseq.spark.queries import Prepared  # noqa: E402
 from spaseq.spark.sinks._columns import typed  # noqa: E402
 
@@ -144,6 +155,9 @@ def test_a_stream_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     assert without_n(lines) == without_n(want)
     assert len(want) > 50
     assert len(seen) >= 4
+    (held,) = state(spark, tmp_path / "cp").collect()
+    assert (held.bucket, held.partial_matches) == (0, 0)
+    assert held.events >= 20  # of the last window
 
 
 @pytest.mark.parametrize("mode", ["stream", "driver"])

@@ -16,6 +16,7 @@ from spaseq.connect.messages import form_of
 from spaseq.errors import SourceError
 from spaseq.events import Clock
 from spaseq.sources import GENERATED_AT, SourceOptions
+from spaseq.sources._options import FORMATS
 from spaseq.spark.sessions import VERSION, require_classic
 from spaseq.spark.sinks._lines import MATCH, Topics
 from spaseq.spark.source._messages import MessageReading
@@ -61,6 +62,9 @@ def kafka_events(
     """
     require_classic(spark)
     options = options or SourceOptions(format="nq")
+    if options.format is None:
+        known = ", ".join(FORMATS)
+        raise SourceError(f"how are messages written? Say SourceOptions(format=…), one of {known}")
     form_of("Kafka", options)
     given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **(kafka or {})}
     load = partial(_messages, spark, given, follow=follow)
