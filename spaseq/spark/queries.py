@@ -203,7 +203,7 @@ def analyze(
     matched and its solutions. The first events of each bucket, about ``traced`` of them, are traced: how many
     partial matches came into each state of the automaton, went on, ended as matches, or died of what; and how
     often each edge was taken. The automaton is that of the query without EMIT, CONSUME, SKIP and LIMIT.
-    The other parameters are those of ``answers``.
+    The other parameters are those of ``answers``. Raises EngineError for a stream.
     """
     if events.isStreaming:
         raise EngineError("analyze counts a batch: read the same events as one, or see state() of a stream")

@@ -211,7 +211,7 @@ def placed(
     texts_of: list[str] = []
     there: dict[int, DataFrame] = {}
     for number, graph in enumerate(asked):
-        found = _found(graphs, pattern, graph, dictionary, limit if graph in with_key else _ALL)
+        found = _solutions(graphs, pattern, graph, dictionary, limit if graph in with_key else _ALL)
         if isinstance(found, Solutions) and graph in with_key and len(found) > limit:
             found = frame_of(spark, texts(found, names_of(graph), dictionary))
         if isinstance(found, Solutions):
@@ -230,7 +230,7 @@ def placed(
     return Placed(shipped, joined, _rows(there, pattern, asked, partitions), text)
 
 
-def _found(
+def _solutions(
     graphs: KnowledgeBase | SparkKnowledge,
     pattern: SequencePattern,
     graph: Graph,

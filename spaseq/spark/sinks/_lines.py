@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-import numpy as np
 import pyoxigraph as ox
 from rdflib import BNode, Literal, URIRef
 
-from spaseq.events import Clock, EventBatch, Ids
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.language.syntax import Construct, Query
 from spaseq.results.batch import Match
 from spaseq.results.event import Event
@@ -138,9 +138,8 @@ def _event(event: Mapping[str, Any]) -> Event:
     )
 
 
+@cache
 def _no_triples() -> EventBatch:
-    none = np.zeros(0, dtype=np.int64)
-    one = np.zeros(1, dtype=np.int64)
-    return EventBatch(
-        Dictionary(), Clock.TICKS, one, one, one, one, np.zeros(2, dtype=np.int64), none, none, none
-    )
+    builder = BatchBuilder(Dictionary(), ox.NamedNode("urn:spaseq:none"), Clock.TICKS)
+    builder.add(0, 0, [])
+    return builder.build()

@@ -20,7 +20,7 @@ from pyoxigraph import NamedNode
 from spaseq.chunks import Mask
 from spaseq.connect.messages import Decoder, Message
 from spaseq.errors import SourceError
-from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.events import Clock, EventBatch, Ids, batch_of, concatenate
 from spaseq.limits import Limits
 from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources.assembly._kernel import INSTANT, TICK, UNREAD, read_times
@@ -124,18 +124,10 @@ class _Messages:
             message, s, p, o = message[own], s[own], p[own], o[own]
         which = np.flatnonzero(chosen)
         time = events.time[which] if self._predicate else self._micros[begin + which]
-        return EventBatch(
-            self._dictionary,
-            clock,
-            np.full(len(which), self._stream_id, dtype=np.int64),
-            events.graph[which],
-            time,
-            self._n[begin + which],
-            np.append(0, np.searchsorted(message, which, side="right")).astype(np.int64),
-            s,
-            p,
-            o,
-        )
+        stream = np.full(len(which), self._stream_id, dtype=np.int64)
+        offset = np.append(0, np.searchsorted(message, which, side="right")).astype(np.int64)
+        of_events = stream, events.graph[which], time, self._n[begin + which], offset
+        return batch_of(self._dictionary, clock, of_events, (s, p, o))
 
     def _judged(self, count: int, message: Ids, s: Ids, p: Ids, o: Ids, g: Ids) -> _Events:
         """Which messages are events, and when."""

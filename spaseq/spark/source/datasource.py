@@ -163,19 +163,12 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(list(task.rows), schema=ARROW)
         freeze_worker()
         return
-    from spaseq.spark.source._rows import ARROW as ROWS
-    from spaseq.spark.source._rows import bad_row, rows_of
+    from spaseq.spark.source._rows import all_rows
 
     dictionary = Dictionary()
     letters: list[BadEvent] = []
     for row in task.rows:
-        for batch in read_row(row, dictionary, letters):
-            yield rows_of(batch)
-            dictionary.sweep()
-        if letters:
-            bad = [bad_row(letter, row["first"]) for letter in letters]
-            yield pa.RecordBatch.from_pylist(bad, schema=ROWS)
-            letters.clear()
+        yield from all_rows(read_row(row, dictionary, letters), letters, dictionary, row["first"])
     freeze_worker()
 
 
