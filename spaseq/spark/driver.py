@@ -25,7 +25,7 @@ from spaseq.language.syntax import Query
 from spaseq.spark._checkpoints import committing, newest_commit
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
-from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark.sinks.files import (
     EXTENSIONS,
     LETTERS,
@@ -169,10 +169,7 @@ class _Driver:
                 self._newest[row["source"]] = max(newest, at // 1000)
         found = self._bucket.close() if self._is_over else self._moved(ended)
         answers += [(MATCH, line) for line in found]
-        if (failed := self._bucket.failed()) is not None:
-            telling_failed([(FAILED, failed)], self._failed)
-        given_up = self._bucket.given_up()
-        return answers if given_up is None else [*answers, (SHED, given_up)]
+        return answers + telling_failed(list(self._bucket.notices()), self._failed)
 
     def _moved(self, ended: set[int]) -> Iterable[str]:
         """Move to the watermark: that of the slowest stream that has not ended."""

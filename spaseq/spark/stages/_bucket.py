@@ -44,6 +44,7 @@ from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import sweep
+from spaseq.spark.sinks._lines import FAILED, SHED
 from spaseq.spark.stages._job import BucketBound, Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import PipelineProgress, RemotePipeline
@@ -212,15 +213,13 @@ class Bucket:
         pipeline.matchers = lambda window: lambda: TracedRuns(trace, pipeline.pattern, context, window)
         return trace
 
-    def given_up(self) -> str | None:
-        """What was shed since the last call, as a line (see ``GivenUp``); None if nothing was."""
+    def notices(self) -> Iterator[tuple[str, str]]:
+        """Yield what was shed since the last call, and which calls of functions failed, by kind."""
         self._pipeline.count()
-        return self._given_up.since(self._pipeline.stats.shed)
-
-    def failed(self) -> str | None:
-        """The calls of the user's functions that failed since the last call, as a line; None if none did."""
-        failed = self._failed.since()
-        return json.dumps(failed) if failed else None
+        if (shed := self._given_up.since(self._pipeline.stats.shed)) is not None:
+            yield SHED, shed
+        if failed := self._failed.since():
+            yield FAILED, json.dumps(failed)
 
     def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
         for batch in batches:
@@ -335,7 +334,8 @@ class Bucket:
         past = None if progress.done else self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
         self._remote.replay(past, progress, self.reached, told)
-        self.given_up()  # earlier micro-batches have reported it
+        for _ in self.notices():  # earlier micro-batches have reported them
+            pass
 
     def _ask_anew(self) -> None:
         """Asks the events of all chunks on the graphs as they are now: other chunks in their place."""

@@ -30,7 +30,7 @@ from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background import _asking
 from spaseq.spark.background._asking import Asking
 from spaseq.spark.background._background import Local
-from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark.source._blocks import ALL, arrow_schema, read_row
 from spaseq.spark.source._rows import Reading, read_rows
 from spaseq.spark.source._told import Stage, Told, telling_failed, telling_shed
@@ -215,10 +215,7 @@ def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
             bucket.add(row["chunk"], bucket.reached)
     for line in bucket.close():
         yield MATCH, line
-    if (given_up := bucket.given_up()) is not None:
-        yield SHED, given_up
-    if (failed := bucket.failed()) is not None:
-        yield FAILED, failed
+    yield from bucket.notices()
 
 
 def counts_at_once(job: Job, events: int) -> Stage:
