@@ -233,6 +233,7 @@ def matches(
     *,
     start: int | None = None,
     columns: Columns | None = None,
+    observed: str = "answers",
     **options: Unpack[Options],
 ) -> DataFrame:
     """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
@@ -243,8 +244,8 @@ def matches(
     from names to types, or a list of names for text. A type ``"{id}"`` in a mapping is a column of the
     template of ``events``: terms of the variable come back as that column's values, so that matches join with
     the table. Then there is a row for each of ``bindings``; a value unbound or of another type is null.
-    A warning tells of malformed events. The observed metrics ``answers`` of a stream count malformed and late
-    events.
+    A warning tells of malformed events. The observed metrics of a stream count them, and late events;
+    ``observed`` names these metrics, which must differ where two ``matches`` are in one streaming query.
     """
     require_classic(events)
     prepared = as_query(query)
@@ -257,7 +258,7 @@ def matches(
     clock = clock_of(events, settings.clock)
     told = hearing(events, _LEFT_OUT)
     found = _found(events, prepared, kb, start, replace(settings, clock=clock), told)
-    found = expanded(counted(found) if events.isStreaming else found, clock)
+    found = expanded(counted(found, observed) if events.isStreaming else found, clock)
     return found if wanted is None else typed(found, wanted)
 
 

@@ -111,16 +111,16 @@ def _as_parquet(
     return (stream.trigger(**trigger) if trigger else stream).start()
 
 
-def counted(found: DataFrame) -> DataFrame:
-    """Return answers with observed metrics ``answers``: counts of matches, late and bad events.
+def counted(found: DataFrame, name: str = "answers") -> DataFrame:
+    """Return answers with observed metrics of this name: counts of matches, late and bad events.
 
-    So are, as ``shed``, the partial matches that buckets gave up to keep a bound.
+    ``shed`` counts the partial matches that buckets gave up to keep a bound.
     """
     kinds = {"matches": MATCH, "late": LATE, "bad": BAD}
     counts = [F.count_if(F.col("kind") == kind).alias(name) for name, kind in kinds.items()]
     gone = F.get_json_object("json", "$.partial_matches").cast("bigint")
     shed = F.coalesce(F.sum(F.when(F.col("kind") == SHED, gone)), F.lit(0)).alias("shed")
-    return found.observe("answers", *counts, shed)
+    return found.observe(name, *counts, shed)
 
 
 @dataclass(frozen=True, slots=True)
