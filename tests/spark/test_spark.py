@@ -343,7 +343,7 @@ def test_background_graphs_as_dataframes(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("count", [5, pytest.param(11, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [5, pytest.param(12, marks=pytest.mark.long)])
 def test_the_benchmark_runs(count: int) -> None:
     """CI: up to the first of its streams. All of it is ``long``."""
     from tests.benchmarks.spark import benchmark

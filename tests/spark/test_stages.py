@@ -242,6 +242,7 @@ def test_counts_of_a_batch(partition: str) -> None:
     from spaseq.spark.stages.arrow import counts_at_once, record, rows_of
 
     gpms = {name: f"?{name.lower()} :k ?k ." for name in "ABC"} if partition else None
+    gpms = gpms and gpms | {"D": "?d :k ?k . FILTER(?dv > ?av)"}  # only its key counts
     text = query("A ; B+ ; C", "4 SECONDS SLIDING", gpms, partition=partition)
     events = letters(" ".join(f"{kind}{t}/{t // 12}" for t, kind in enumerate("abacbbxcabbc" * 5)))
     job, _ = Cluster(buckets=3).made(text, events)

@@ -106,10 +106,10 @@ class Stateless:
         pieces = list(self._pieces(batch, solutions, left))
         over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
         warnings = self._ill_typed.found(batch) if self.dictionary.ill_typed else {}
-        passed = Passed(
-            len(batch), int(batch.time.max()), pieces, letters, over, warnings, self._failed.since(),
-            {n: (len(np.unique(events_of(t))), len(t)) for n, t in solutions.items() if self._job.counted},
-        )  # fmt: skip
+        queried = self._job.pattern.queried if self._job.counted else ()
+        matched = {n: (len(np.unique(events_of(solutions[n]))), len(solutions[n])) for n in queried}
+        failed = self._failed.since()
+        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over, warnings, failed, matched)
         sweep(self.dictionary)
         return passed
 
