@@ -151,6 +151,11 @@ class Matcher:
             if found:
                 yield from self._deliver(key, partition, found, self._hold)
 
+    def partial_matches(self, time: int) -> int:
+        """Return how many partial matches its partitions keep, without those that wait for a first event."""
+        del time
+        return max(0, self._partial - len(self._partitions))
+
     @property
     def waits(self) -> bool:
         """Whether ``advance`` may yield matches."""

@@ -4,6 +4,7 @@
 ``session``        a session that is set up for it, the active one or a small local one
 ``run``            a query over files, folders or patterns → a DataFrame of answers, in a batch or as a stream
 ``matches``        a query over a DataFrame of events → a DataFrame of matches
+``analyze``        the same → the counts of ``spaseq explain --analyze``, as a DataFrame
 ``events``         a DataFrame's columns → events
 ``knowledge``      background graphs as DataFrames, for queries' ``kb``
 ``kafka_events``   topics of Kafka → events; ``kafka_messages`` events, ``answer_messages`` answers → messages
@@ -12,6 +13,7 @@
 ``path_pairs``     a path query over a graph → pairs, in chunks of sources; ``path_pairs_of_edges``: by joins
 ``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
 ``retrieve``       questions → paths for a language model; ``relations_of``: topics → relation paths
+``state``          a stream's checkpoint → what each bucket holds
 ``drive``          the same with the matching in the driver, where output and state are committed together
 =================  ==========================================================================================
 
@@ -26,21 +28,22 @@ from typing import TYPE_CHECKING
 from spaseq._lazy import lazily
 
 if TYPE_CHECKING:
+    from spaseq.spark._checkpoints import state
     from spaseq.spark.background.frames import knowledge
     from spaseq.spark.driver import drive, folder_sink
     from spaseq.spark.paths.chunks import path_pairs
     from spaseq.spark.paths.frontier import path_pairs_of_edges
     from spaseq.spark.paths.graphframes import graphframe, path_pairs_of_graphframe
     from spaseq.spark.paths.retrieval import relations_of, retrieve
-    from spaseq.spark.queries import answers, answers_of, matches, planned, run
+    from spaseq.spark.queries import analyze, answers, answers_of, matches, planned, run
     from spaseq.spark.sessions import register, session
-    from spaseq.spark.sinks._columns import expanded
-    from spaseq.spark.sinks.feedback import derived
+    from spaseq.spark.sinks._columns import derived, expanded
     from spaseq.spark.sinks.files import counted, save
     from spaseq.spark.source.kafka import answer_messages, kafka_events, kafka_messages
     from spaseq.spark.source.lift import events
 
 __all__ = [
+    "analyze",
     "answer_messages",
     "answers",
     "answers_of",
@@ -65,22 +68,23 @@ __all__ = [
     "run",
     "save",
     "session",
+    "state",
 ]
 
 # The stages run without Spark, and are tested so.
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "_checkpoints": "state",
         "background.frames": "knowledge",
         "driver": "drive folder_sink",
         "paths.chunks": "path_pairs",
         "paths.frontier": "path_pairs_of_edges",
         "paths.graphframes": "graphframe path_pairs_of_graphframe",
         "paths.retrieval": "relations_of retrieve",
-        "queries": "answers answers_of matches planned run",
-        "sinks._columns": "expanded",
+        "queries": "analyze answers answers_of matches planned run",
+        "sinks._columns": "derived expanded",
         "sessions": "register session",
-        "sinks.feedback": "derived",
         "sinks.files": "counted save",
         "source.kafka": "answer_messages kafka_events kafka_messages",
         "source.lift": "events",

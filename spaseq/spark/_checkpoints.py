@@ -1,25 +1,32 @@
-"""Checkpoints: by which query one was begun, and how it is committed in stores that know no rename."""
+"""Checkpoints: which query began one, what it holds, and how stores without a rename commit it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from spaseq.chunks import unpack_header
-from spaseq.errors import EngineError, warn
-from spaseq.spark.stages._job import Identity, refused
+from spaseq.errors import EngineError, SourceError, warn
+from spaseq.spark.sessions import frame_of, require_classic, require_streams
+from spaseq.spark.source._blocks import arrow_schema
+from spaseq.spark.source._files import join, names, normal, opened
+from spaseq.spark.stages._job import Identity, bucket_numbers, refused
 
 #: Under which name the column ``json`` of a stream's answers says what a checkpoint of it is bound to.
 JOB: Final = "spaseq.job"
 
 #: Which artefact has the committer; its version is Spark's, or one of the same minor version.
 CLOUD: Final = "org.apache.spark:spark-hadoop-cloud_2.13"
+
+#: The columns of ``state``.
+_STATE: Final = "bucket int, events bigint, partial_matches bigint"
 
 _SETTING: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _ABORTABLE: Final = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
@@ -72,13 +79,65 @@ def require_begun_by(identity: Identity, spark: SparkSession, checkpoint: str | 
     path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/state/0/_metadata")
     if not path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):
         return
-    try:
-        heads = spark.read.format("statestore").option("stateVarName", "head").load(str(checkpoint))
-        head = heads.select("value.head").first()
-    except PySparkException as error:
-        if not str(error.getCondition()).startswith("STDS_"):
-            raise
-        return  # no micro-batch has ended yet
+    heads = _heads(spark, checkpoint)
+    head = None if heads is None else heads.first()
     reason = None if head is None else refused(unpack_header(bytes(head[0]))["job"], identity)
     if reason is not None:
         raise EngineError(f"{checkpoint}: {reason}")
+
+
+def _heads(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
+    """The heads of the buckets in a checkpoint (``Bucket``); None if no micro-batch has ended yet."""
+    try:
+        heads = spark.read.format("statestore").option("stateVarName", "head").load(str(checkpoint))
+    except PySparkException as error:
+        if not str(error.getCondition()).startswith("STDS_"):
+            raise
+        return None
+    return heads.select("value.head", "key.bucket")
+
+
+def newest_commit(folder: str) -> str | None:
+    """The last file that ``drive`` has committed in its folder of a checkpoint."""
+    commits = [path for path in names(folder) if path.endswith(".commit")]
+    return max(commits, key=lambda path: int(path.rpartition("/")[2].removesuffix(".commit")), default=None)
+
+
+def _driven(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
+    """As ``_heads``, of a stream that ``drive`` runs; None for another."""
+    from spaseq.spark.stages._bucket import State
+
+    try:
+        commit = newest_commit(join(normal(checkpoint), "driver"))
+    except SourceError:  # on a file system that only Spark knows
+        return None
+    if commit is None:
+        return None
+    with opened(commit) as file:
+        head = State.unpacked(file.read())[0].head
+    return frame_of(spark, pa.table({"head": [head], "bucket": [bucket_numbers(1)[0]]}))
+
+
+def state(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
+    """What a stream holds after its last micro-batch, from its ``checkpoint``; it may be running.
+
+    A row for each ``bucket`` that has had events: the ``events`` kept, which may still be part of a match,
+    and the ``partial_matches``; null for the matchers ``tecs`` and ``kmp`` (see ``spaseq explain``), which
+    keep none one by one. Raises EngineError if no micro-batch has ended.
+    """
+    require_classic(spark)
+    require_streams("state")
+    heads = _driven(spark, checkpoint) or _heads(spark, checkpoint)
+    if heads is None:
+        raise EngineError(f"{checkpoint}: no micro-batch of matches has ended here")
+
+    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = []
+            for row in batch.to_pylist():
+                head = unpack_header(row["head"])
+                number = bucket_numbers(head["job"]["buckets"]).index(row["bucket"])
+                rows.append(head | {"bucket": number})
+            yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(_STATE))
+
+    return heads.mapInArrow(counted, _STATE)

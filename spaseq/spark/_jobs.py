@@ -21,10 +21,10 @@ from spaseq.patterns.shapes import text_of
 from spaseq.sources.spans import read_duration
 from spaseq.spark._checkpoints import require_begun_by
 from spaseq.spark.background._contents import contents
-from spaseq.spark.background._placing import placed
+from spaseq.spark.background._joined import placed
 from spaseq.spark.background.frames import BROADCAST_LIMIT, SparkKnowledge
 from spaseq.spark.sessions import prepare_session, require_streams
-from spaseq.spark.stages._bounds import bound_of
+from spaseq.spark.stages._bucket import bound_of, keeps_all
 from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs, pattern_of, pickled
 
 #: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
@@ -95,7 +95,7 @@ def job_of(
     is_stream: bool,
     topics: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Job, DataFrame | None]:
-    """The job of a query, and what of its background graphs is to be joined (``_placing``).
+    """The job of a query, and what of its background graphs is to be joined (``_joined``).
 
     Warns if it cannot be spread over buckets. Raises EngineError for a checkpoint of another job.
     """
@@ -115,6 +115,11 @@ def job_of(
         warn(
             f"the query runs as one group, on one core of the cluster: {group}. "
             "spaseq.spark.drive, or the embedded engine, is faster for what fits one process"
+        )
+    if is_stream and (reason := keeps_all(pattern)) is not None:
+        warn(
+            f"the state keeps all events, and a restart matches them again: {reason}. Negate another "
+            "GPM with the same pattern"
         )
     buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
     latency = None if settings.latency is None else _length("latency", settings.latency)

@@ -14,20 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spaseq.chunks import pack, unpack, unpacking
+from spaseq.chunks import unpacking
 from spaseq.errors import EngineError
 from spaseq.language import as_query
 from spaseq.language.syntax import Query
-from spaseq.spark._checkpoints import committing
+from spaseq.spark._checkpoints import committing, newest_commit
 from spaseq.spark._jobs import milliseconds_of
 from spaseq.spark.queries import Prepared
-from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
-from spaseq.spark.sinks._outputs import (
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
+from spaseq.spark.sinks.files import (
     EXTENSIONS,
     LETTERS,
     MATCHES,
@@ -36,7 +35,7 @@ from spaseq.spark.sinks._outputs import (
     form_of,
     write_lines,
 )
-from spaseq.spark.source._files import delete, info, join, names, normal, opened, write
+from spaseq.spark.source._files import delete, info, join, normal, opened, write
 from spaseq.spark.source._told import telling_failed
 from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, canonical, reached
@@ -119,9 +118,8 @@ class _Driver:
         self._bucket = Bucket(self._job)
         self._newest: dict[int, int] = {}
         self._is_over = False
-        commits = (path.rpartition("/")[2].removesuffix(".commit") for path in names(folder))
-        if numbers := [int(name) for name in commits if name.isdecimal()]:
-            self._load(max(numbers))
+        if (commit := newest_commit(folder)) is not None:
+            self._load(int(commit.rpartition("/")[2].removesuffix(".commit")))
 
     def take(self, rows: DataFrame, number: int) -> None:
         """Process a micro-batch, as Spark's ``foreachBatch`` calls it."""
@@ -136,9 +134,8 @@ class _Driver:
             else:
                 self._bucket, self._newest = Bucket(self._job), {}
         answers = self._process(rows)
-        header = {"answers": answers, "newest": list(self._newest.items())}
-        state = np.frombuffer(self._bucket.state().packed(), dtype=np.uint8)
-        write(done, pack(header, {"state": state}))
+        beside = {"answers": answers, "newest": list(self._newest.items())}
+        write(done, self._bucket.state().packed(beside))
         # What has ended goes on, some day, with its state.
         self._number = None if self._is_over else number
         self._sink(number, answers)
@@ -172,10 +169,7 @@ class _Driver:
                 self._newest[row["source"]] = max(newest, at // 1000)
         found = self._bucket.close() if self._is_over else self._moved(ended)
         answers += [(MATCH, line) for line in found]
-        if (failed := self._bucket.failed()) is not None:
-            telling_failed([(FAILED, failed)], self._failed)
-        given_up = self._bucket.given_up()
-        return answers if given_up is None else [*answers, (SHED, given_up)]
+        return answers + telling_failed(list(self._bucket.notices()), self._failed)
 
     def _moved(self, ended: set[int]) -> Iterable[str]:
         """Move to the watermark: that of the slowest stream that has not ended."""
@@ -191,14 +185,14 @@ class _Driver:
         with opened(path) as file:
             data = file.read()
         try:
-            header, arrays = unpack(data)
+            state, beside = State.unpacked(data)
             with unpacking():
-                state, newest = arrays["state"].tobytes(), dict(header["newest"])
-            self._bucket = Bucket.from_state(State.unpacked(state), self._job)
+                self._newest = dict(beside["newest"])
+            self._bucket = Bucket.from_state(state, self._job)
         except EngineError as error:
             raise EngineError(f"{path}: {error}") from error
-        self._newest, self._number = newest, number
-        return header
+        self._number = number
+        return beside
 
     def _path(self, number: int) -> str:
         return join(self._folder, f"{number}.commit")

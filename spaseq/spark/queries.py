@@ -29,10 +29,9 @@ from spaseq.sources import SourceOptions
 from spaseq.spark._checkpoints import JOB
 from spaseq.spark._jobs import Graphs, Options, Settings, job_of, milliseconds_of
 from spaseq.spark.background._background import filed
-from spaseq.spark.background._placing import between, stage_schema
+from spaseq.spark.background._joined import between, stage_schema
 from spaseq.spark.sessions import frame_of, require_classic
-from spaseq.spark.sinks._columns import Columns, expanded, typed, types_of
-from spaseq.spark.sinks.feedback import require_read
+from spaseq.spark.sinks._columns import Columns, expanded, require_read, typed, types_of
 from spaseq.spark.sinks.files import counted
 from spaseq.spark.source._blocks import ARROW, read_row
 from spaseq.spark.source._files import normal
@@ -48,8 +47,17 @@ from spaseq.spark.source._told import (
 from spaseq.spark.source.kafka import topics_of
 from spaseq.spark.stages._job import Job
 from spaseq.spark.stages._stateless import conforming
-from spaseq.spark.stages.arrow import ANSWERS, TIMED_ANSWERS, all_at_once, from_blocks, from_rows
+from spaseq.spark.stages.arrow import (
+    ANSWERS,
+    COUNTS,
+    TIMED_ANSWERS,
+    all_at_once,
+    counts_at_once,
+    from_blocks,
+    from_rows,
+)
 from spaseq.terms.dictionary import Dictionary
+from spaseq.why.replay import plain
 
 _LEFT_OUT: Final = (
     "{count} malformed events or more are left out of matches, and would be dead letters among answers; "
@@ -64,10 +72,10 @@ _GIVEN_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job and, of each stream, the rows between its stages: those of ``_stages``, and ``source``.
+    """A job and the rows between its stages, for each stream (see ``stages.arrow``), with ``source``.
 
-    ``observed``: what is read at once counts ``events`` there, for the first who asks for answers.
-    ``failed``: counts failed calls of the user's functions.
+    ``observed``: the counts of ``events`` of a batch, set by the first action on its answers. ``failed``
+    counts failed calls of the user's functions.
     """
 
     job: Job
@@ -86,22 +94,21 @@ def answers(
     start: int | None = None,
     **options: Unpack[Options],
 ) -> DataFrame:
-    """What a query says about a DataFrame of events: matches and dead letters.
+    """Return the answers of a query over a DataFrame of events: matches and dead letters.
 
     Columns: ``kind`` (``match``, ``late``, ``bad``, ``shed``) and ``json``: a match as a line of NDJSON (see
-    ``spaseq.results``), or a letter. An event of a stream is late if the micro-batches before its own have
-    moved the watermark beyond its time, so that events may be in any order within one; what is late is told
-    once, with its graph, or with what GPMs asked of it, or with its stamp alone if none did.
+    ``spaseq.results``), or a letter. An event of a stream is late if earlier micro-batches have moved the
+    watermark beyond its time; within a micro-batch events may be in any order. A late event has one letter,
+    with its graph, or with the triples that GPMs asked for, or with its stamp alone if none did.
 
     ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
     ``clock``: that of the column ``events`` was made of, or of the first event of a batch; for other streams
-    it is to be given, or else they are instants. Of several streams the watermark is that of the one that
-    lags: it moves when each that the query declares has brought something, and each is a reading of
-    ``events`` (``kafka_events`` and ``run`` read each stream once). ``start`` is where tumbling windows
-    begin: the first event's time unless given, and to be given for a stream. ``lateness`` is a timedelta, or
-    text such as ``"10 seconds"``. ``buckets``: into how many the partitions are hashed; no more tasks have
-    work. Unless given, ``spark.sql.shuffle.partitions`` of them, and 16 for a stream, whose checkpoint keeps
-    their number.
+    give it, or else times are instants. The watermark is that of the slowest stream: it moves when each
+    declared stream has brought events, and each stream is a reading of ``events`` (``kafka_events`` and
+    ``run`` read each once). ``start`` is where tumbling windows begin: the first event's time unless given;
+    a stream needs it. ``lateness`` is a timedelta, or text such as ``"10 seconds"``. ``buckets``: how many
+    the partitions are hashed into, which bounds the tasks at work: by default
+    ``spark.sql.shuffle.partitions``, and 16 for a stream. A checkpoint fixes their number.
 
     ``checkpoint``: the checkpoint that the stream will be written with. A checkpoint of another query, or of
     other background graphs, is then an error at once; without the argument, the first micro-batch fails.
@@ -130,6 +137,21 @@ def _found(
     told: Accumulator[Told] | None,
 ) -> DataFrame:
     """The answers; ``told`` hears of malformed events."""
+    job, rows, failed = _read(events, query, kb, start, settings, told)
+    return _answers(job, rows, failed, settings)
+
+
+def _read(
+    events: DataFrame,
+    query: Query,
+    kb: Graphs | None,
+    start: int | None,
+    settings: Settings,
+    told: Accumulator[Told] | None,
+    *,
+    counted: bool = False,
+) -> tuple[Job, DataFrame, Accumulator[Told] | None]:
+    """The job, the rows of its stateless stage, and what hears of failed calls."""
     require_classic(events)
     require_read(events)
     check_events(events, query)
@@ -150,6 +172,7 @@ def _found(
     job, background = job_of(
         spark, query, kb, clock, start, settings, is_stream=events.isStreaming, topics=topics_of(events)
     )
+    job = replace(job, counted=counted)
     known = behind(events)
     reading = read_rows if known is None else known.reading
     failed = hearing(spark) if job.functions else None
@@ -160,8 +183,35 @@ def _found(
     else:
         parts = [events if known is None else known.rows]
     read = [between(job, part.mapInArrow(stage, stage_schema(job)), background) for part in parts]
-    marked = [_marked(rows.drop("events"), settings.allowed, job) for rows in read]
-    return _answers(job, reduce(DataFrame.union, marked), failed, settings)
+    dropped = () if counted else ("events",)
+    marked = [_marked(rows.drop(*dropped), settings.allowed, job) for rows in read]
+    return job, reduce(DataFrame.union, marked), failed
+
+
+def analyze(
+    events: DataFrame,
+    query: Query | str,
+    kb: Graphs | None = None,
+    *,
+    start: int | None = None,
+    traced: int = 20_000,
+    **options: Unpack[Options],
+) -> DataFrame:
+    """The counts of ``spaseq explain --analyze`` for a batch of events, over all tasks.
+
+    Columns: ``part``, ``what``, ``count``. All events are counted, and for each GPM the events that it
+    matched and its solutions. The first events of each bucket, about ``traced`` of them, are traced: how many
+    partial matches came into each state of the automaton, went on, ended as matches, or died of what; and how
+    often each edge was taken. The automaton is that of the query without EMIT, CONSUME, SKIP and LIMIT.
+    The other parameters are those of ``answers``. Raises EngineError for a stream.
+    """
+    if events.isStreaming:
+        raise EngineError("analyze counts a batch: read the same events as one, or see state() of a stream")
+    settings = Settings(**options)
+    job, rows, _ = _read(events, plain(as_query(query)), kb, start, settings, None, counted=True)
+    stage = counts_at_once(replace(job, matcher="interpreter", bound=None), traced)
+    counts = _by_bucket(job, rows).mapInArrow(stage, COUNTS)
+    return counts.groupBy("part", "what").agg(F.sum("count").alias("count")).orderBy("part", "what")
 
 
 def _by_stream(events: DataFrame, job: Job) -> list[DataFrame]:
@@ -183,6 +233,7 @@ def matches(
     *,
     start: int | None = None,
     columns: Columns | None = None,
+    observed: str = "answers",
     **options: Unpack[Options],
 ) -> DataFrame:
     """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
@@ -190,12 +241,11 @@ def matches(
     Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
     ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, these
     variables, too, with their values as Spark's types: ``"price double, k string"``, a StructType, a mapping
-    from names to types, or a list of names, whose values are text. A type ``"{id}"`` in a mapping is a column
-    of the template of ``events``: the variable's terms come back as that column's values, so that matches
-    join with the table. Then there is a row for each of ``bindings``, and null for what is not bound or of
-    another type. Malformed events, which ``answers`` would
-    tell of, are told of by a warning; of a stream, the observed metrics ``answers`` count them, and those
-    that come late.
+    from names to types, or a list of names for text. A type ``"{id}"`` in a mapping is a column of the
+    template of ``events``: terms of the variable come back as that column's values, so that matches join with
+    the table. Then there is a row for each of ``bindings``; a value unbound or of another type is null.
+    A warning tells of malformed events. The observed metrics of a stream count them, and late events;
+    ``observed`` names these metrics, which must differ where two ``matches`` are in one streaming query.
     """
     require_classic(events)
     prepared = as_query(query)
@@ -208,7 +258,7 @@ def matches(
     clock = clock_of(events, settings.clock)
     told = hearing(events, _LEFT_OUT)
     found = _found(events, prepared, kb, start, replace(settings, clock=clock), told)
-    found = expanded(counted(found) if events.isStreaming else found, clock)
+    found = expanded(counted(found, observed) if events.isStreaming else found, clock)
     return found if wanted is None else typed(found, wanted)
 
 
@@ -351,17 +401,17 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
             processor, schema, "append", "eventTime", eventTimeColumnName=event_time
         )
     else:
-        partitions = len(job.buckets)
-        found = (
-            between.repartition(partitions, "bucket")
-            .sortWithinPartitions("bucket", "begin")
-            .mapInArrow(all_at_once(job, told, failed), ANSWERS)
-        )
+        found = _by_bucket(job, between).mapInArrow(all_at_once(job, told, failed), ANSWERS)
     found = found.withColumnRenamed("line", "json")
     if settings.checkpoint is not None or not between.isStreaming:
         return found
     # A checkpoint that is named later is compared then (``save``).
     return found.withMetadata("json", {JOB: json.dumps(identity)})
+
+
+def _by_bucket(job: Job, between: DataFrame) -> DataFrame:
+    """The rows of a batch as a stateful stage takes them."""
+    return between.repartition(len(job.buckets), "bucket").sortWithinPartitions("bucket", "begin")
 
 
 def _marked(rows: DataFrame, lateness: timedelta, job: Job) -> DataFrame:

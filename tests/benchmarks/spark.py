@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -225,7 +226,23 @@ class _Bench:
             case = f"a micro-batch of {self._size:,} events with a background graph of {size:,} triples"
             ratio = each.total / without.total
             yield Measurement("spark", case, ratio, "the seconds without", {}, each.facts())
+            yield self._broadcast(query, trades, {_KB: path}, each)
         yield from self._joined(query, trades, {_KB: path}, each)
+
+    def _broadcast(
+        self, query: spaseq.Query, trades: tuple[Path, int], kb: dict[str, Path], sent: Cost
+    ) -> Measurement:
+        """The same joined by ``F.broadcast``, in place of a copy in each worker."""
+        from pyspark.sql.classic.dataframe import DataFrame
+        from pyspark.sql.functions import broadcast
+
+        from spaseq.spark import knowledge
+
+        there = knowledge(self._spark, kb, broadcast_limit=0)
+        with patch.object(DataFrame, "hint", lambda rows, _: broadcast(rows)):
+            each = median(self._streamed(query, trades, self._size, there)[1:-2])
+        case = f"a micro-batch of {self._size:,} events, the same by F.broadcast"
+        return Measurement("spark", case, each.total / sent.total, "the seconds sent", {}, each.facts())
 
     def _joined(
         self, query: spaseq.Query, trades: tuple[Path, int], kb: dict[str, Path], sent: Cost

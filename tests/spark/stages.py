@@ -12,15 +12,17 @@ from dataclasses import dataclass
 import pyoxigraph as ox
 
 import spaseq
+from spaseq.automaton.pattern import SequencePattern
 from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.writers._json import line_of
 from spaseq.sources import BadEvent
-from spaseq.spark.background._background import Local, ship
+from spaseq.spark.background._background import Local, asked_once, tables, whole
 from spaseq.spark.stages._bucket import Bucket, Changes, State
 from spaseq.spark.stages._job import Job, looks_back, needs, pattern_of
 from spaseq.spark.stages._late import late_among
 from spaseq.spark.stages._stateless import Passed, Piece, Stateless
+from spaseq.terms.dictionary import Dictionary
 from tests.streams import NS, Letter
 
 BEGINNING = -(1 << 63)
@@ -48,6 +50,15 @@ def pushed(text: str, letters: Sequence[Letter], kb: Mapping[str, str] | None = 
             engine.push(NS + letter.stream, letter.turtle, letter.time, name=f"{NS}{letter.name}")
         engine.close()
     return [line_of(match) for match in handle.matches()]
+
+
+def ship(kb: KnowledgeBase, pattern: SequencePattern) -> bytes:
+    """What a query needs of a knowledge base, as bytes."""
+    graphs = asked_once(pattern)
+    if graphs is None:
+        return whole(kb)
+    dictionary, visible = Dictionary(), kb.restrict(pattern.query.knowledge)
+    return tables([visible.solutions(graph, dictionary) for graph in graphs], dictionary)
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ class Cluster:
                 found += lines
                 stored[number] = changed(stored.get(number), bucket.changes())
                 if states is not None:
-                    states.append(stored[number].packed())
+                    states.append(stored[number].packed({}))
             for letter in part:
                 iri = NS + letter.stream
                 newest[iri] = max(newest[iri], letter.time)

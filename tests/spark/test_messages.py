@@ -18,7 +18,7 @@ import spaseq
 from spaseq.events import Clock
 from spaseq.sources import BadEvent, SourceOptions, open_source
 from spaseq.sources._options import parse_source
-from spaseq.spark.sinks._lines import letter_line, letter_of_line
+from spaseq.spark.sinks._lines import letter_line, letter_of_line, place_of
 from spaseq.spark.source import _messages
 from spaseq.spark.source._rows import read_rows, rows_of
 from spaseq.spark.stages._bucket import Bucket
@@ -85,7 +85,7 @@ def read(
     for row in found:
         row["payload"] = sorted(unlabelled(row["payload"]).splitlines())
         row["graph"] = re.sub(r"^_:.*", "_:", row["graph"] or "")
-    return sorted(found, key=lambda row: row["n"] >> 16), sorted(letters, key=lambda letter: letter.position)
+    return sorted(found, key=lambda row: row["n"] >> 10), sorted(letters, key=lambda letter: letter.position)
 
 
 def unlabelled(payload: bytes) -> bytes:
@@ -107,8 +107,8 @@ def test_together_as_alone(texts: list[str | None], options: SourceOptions) -> N
 
 def test_every_message_is_an_event_or_a_letter() -> None:
     found, letters = read(TEXTS, SourceOptions(format="nq"))
-    assert len(found) + len(letters) == len(TEXTS)
-    assert [row["n"] for row in found[:3]] == [100 << 16, 101 << 16 | 1, 102 << 16 | 2]
+    assert len(found) + len(letters) == len(TEXTS) + 1  # one has an event, and a graph without a time
+    assert [row["n"] for row in found[:3]] == [100 << 22, 101 << 22 | 1 << 10, 102 << 22 | 2 << 10]
     assert {row["clock"] for row in found} == set(Clock)
     assert "topic trades, partition 1, offset 118" not in {letter.position for letter in letters}
     assert {letter.position: letter.reason for letter in letters}[
@@ -136,15 +136,35 @@ GRAPHS = f'<urn:a> {AT} "7"^^<{XSD}integer> <urn:g> .\n<urn:a> <urn:v> "1" <urn:
 def test_a_message_is_one_event_by_its_options(text: str, source: str, triples: int) -> None:
     path, options = parse_source(source)
     found, letters = read([text], replace(options, format=Path(path).suffix[1:]))
-    assert [(row["time"], row["n"], len(row["payload"])) for row in found] == [(7, 100 << 16, triples)]  # type: ignore[arg-type]
+    assert [(row["time"], row["n"], len(row["payload"])) for row in found] == [(7, 100 << 22, triples)]  # type: ignore[arg-type]
     assert not letters
 
 
-def test_a_message_of_several_events_is_a_letter_that_says_what_to_write() -> None:
-    found, letters = read([TWO], parse_source("x.nt?format=nt&by=subject")[1])
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        (TWO, "x.nt?by=subject"),
+        (f'<urn:g> {AT} "7"^^<{XSD}integer> .\n<urn:h> {AT} "8"^^<{XSD}integer> .\n{GRAPHS}', "x.nq"),
+        (f"<urn:g> {{ <urn:g> {AT} 7 }} <urn:h> {{ <urn:h> {AT} 8 }}", "x.trig"),
+    ],
+)
+def test_a_message_of_several_events(text: str, source: str) -> None:
+    """They are numbered one after the other, and a letter says where their message is."""
+    path, options = parse_source(source)
+    found, letters = read([None, text, text], replace(options, format=Path(path).suffix[1:]))
+    first = [101 << 22 | 1 << 10, 102 << 22 | 2 << 10]
+    assert [(row["time"], row["n"]) for row in found] == [(7 + i, n + i) for n in first for i in range(2)]
+    assert {place_of("trades", n) for n in (first[0], first[0] + 1)} == {
+        "topic trades, partition 1, offset 101"
+    }
+    assert [letter.reason for letter in letters] == ["the message has no value"]
+
+
+def test_a_message_of_too_many_events_is_a_letter() -> None:
+    text = "".join(f'<urn:{i}> {AT} "7"^^<{XSD}integer> <urn:{i}> .\n' for i in range(1_025))
+    found, letters = read([text], SourceOptions(format="nq"))
     assert not found
-    assert [letter.position for letter in letters] == ["topic trades, partition 0, offset 100"]
-    assert "this one has 2: write each to one of its own" in letters[0].reason
+    assert letters[0].reason == "a message has at most 1,024 events on Spark, and this one 1,025"
 
 
 def test_few_are_parsed_alone() -> None:

@@ -23,7 +23,18 @@ from pyspark.errors import AnalysisException  # noqa: E402  # after the skip
 from pyspark.sql import Row, SparkSession  # noqa: E402
 from pyspark.sql.types import DoubleType, TimestampType  # noqa: E402
 
-from spaseq.spark import answers_of, drive, events, expanded, folder_sink, knowledge, matches, planned, run  # noqa: E402
+from spaseq.spark import (  # noqa: E402
+    answers_of,
+    drive,
+    events,
+    expanded,
+    folder_sink,
+    knowledge,
+    matches,
+    planned,
+    run,
+    state,
+)
 from spaseq.spark.queries import Prepared  # noqa: E402
 from spaseq.spark.sinks._columns import typed  # noqa: E402
 
@@ -144,6 +155,8 @@ def test_a_stream_in_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     assert without_n(lines) == without_n(want)
     assert len(want) > 50
     assert len(seen) >= 4
+    (held,) = state(spark, tmp_path / "cp").collect()
+    assert held == (0, 0, 0)  # all windows have ended
 
 
 @pytest.mark.parametrize("mode", ["stream", "driver"])
@@ -330,7 +343,7 @@ def test_background_graphs_as_dataframes(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("count", [5, pytest.param(11, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [5, pytest.param(12, marks=pytest.mark.long)])
 def test_the_benchmark_runs(count: int) -> None:
     """CI: up to the first of its streams. All of it is ``long``."""
     from tests.benchmarks.spark import benchmark

@@ -27,13 +27,13 @@ from spaseq.events import Ids  # noqa: E402
 from spaseq.spark import knowledge, run  # noqa: E402
 from spaseq.spark._jobs import KbChanged  # noqa: E402
 from spaseq.spark.background import _triples  # noqa: E402
-from spaseq.spark.background._background import ship  # noqa: E402
 from spaseq.spark.background._contents import contents  # noqa: E402
 from spaseq.spark.background._triples import Source, numbers  # noqa: E402
 from spaseq.spark.stages._job import pattern_of  # noqa: E402
 from spaseq.terms.dictionary import Dictionary  # noqa: E402
 from tests.spark.cases import Case, Happening, write  # noqa: E402
 from tests.spark.running import finished, without_n  # noqa: E402
+from tests.spark.stages import ship  # noqa: E402
 from tests.streams import NS, letters, query  # noqa: E402
 
 pytestmark = [

@@ -24,7 +24,7 @@ from spaseq.events import BatchBuilder, Clock, EventBatch
 from spaseq.language import checked
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.sources import BadEvent
-from spaseq.spark.background._lookups import lookups
+from spaseq.spark.background._asking import lookups
 from spaseq.terms.dictionary import Dictionary
 from tests.spark.cases import Case, Happening, write
 from tests.spark.running import finished, without_n

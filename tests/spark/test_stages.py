@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 import random
 import warnings
+from collections import Counter
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 import spaseq
-from spaseq.chunks import extent, pack
+from spaseq.chunks import extent, unpack_header
 from spaseq.errors import EngineError
 from spaseq.events import BatchBuilder, Clock
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.patterns.shapes import text_of
 from spaseq.results.writers._json import line_of
-from spaseq.spark.stages._bucket import Bucket, State
+from spaseq.spark.stages._bucket import Bucket, State, keeps_all
 from spaseq.spark.stages._job import Job, bucket_numbers, canonical, needs, pattern_of
 from spaseq.spark.stages._stateless import Stateless
 from tests.conftest import examples
@@ -207,6 +208,76 @@ def test_state_is_as_large_as_the_window() -> None:
     assert max(sizes[10:]) < 1.5 * max(sizes[:6])
 
 
+@pytest.mark.parametrize(
+    ("sequence", "tail", "matcher", "partial"),
+    [
+        ("A ; C", "", "nfa", [2, 1, 0]),
+        ("A ; C", "", "interpreter", [2, 1, 0]),
+        ("A ; C", "AFTER MATCH SKIP PAST LAST EVENT", None, [2, 1, 0]),
+        ("A : C", "", "tecs", [None, None, 0]),
+    ],
+)
+def test_what_a_bucket_holds(
+    sequence: str, tail: str, matcher: str | None, partial: list[int | None]
+) -> None:
+    """Two chunks, and partial matches as they expire; none without events."""
+    text, events = query(sequence, "4 SECONDS SLIDING", tail=tail), letters("a1 a3 a8 c9")
+    cluster = Cluster(buckets=1, matcher=matcher)
+    bucket = Bucket(cluster.made(text, events)[0])
+    for part in (events[:2], events[2:3]):
+        for piece in cluster.pieces(text, part):
+            bucket.add(piece.data, BEGINNING)
+    held = []
+    for watermark in (4, 9, 20):
+        assert not [*bucket.release(watermark)]
+        head = unpack_header(bucket.state().head)
+        held.append((head["events"], head["partial_matches"]))
+    assert held == list(zip([3, 1, 0], partial, strict=True))
+
+
+@pytest.mark.parametrize("partition", ["", "?k"])
+def test_counts_of_a_batch(partition: str) -> None:
+    """They are those of ``Handle.why``, summed over buckets; where windows end is a matter of each bucket."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
+    from spaseq.spark.stages.arrow import counts_at_once, record, rows_of
+
+    gpms = {name: f"?{name.lower()} :k ?k ." for name in "ABC"} if partition else None
+    gpms = gpms and gpms | {"D": "?d :k ?k . FILTER(?dv > ?av)"}  # only its key counts
+    text = query("A ; B+ ; C", "4 SECONDS SLIDING", gpms, partition=partition)
+    events = letters(" ".join(f"{kind}{t}/{t // 12}" for t, kind in enumerate("abacbbxcabbc" * 5)))
+    job, _ = Cluster(buckets=3).made(text, events)
+    job = replace(job, counted=True, matcher="interpreter", is_stream=False)
+    stage = Stateless(job)
+    builder = BatchBuilder(stage.dictionary, NamedNode(f"{NS}S"), Clock.TICKS)
+    for n, letter in enumerate(events):
+        builder.add(letter.time, n, [quad.triple for quad in parse(letter.turtle, RdfFormat.TURTLE)])
+    between = pa.Table.from_batches(record(rows_of(job, one)) for one in stage.run([builder.build()], []))
+    ordered = between.sort_by([("bucket", "ascending"), ("begin", "ascending")]).to_batches()
+    found: Counter[tuple[str, str]] = Counter()
+    for batch in counts_at_once(job, 1_000)(ordered):
+        for row in batch.to_pylist():
+            found[row["part"], row["what"].partition(":")[0]] += row["count"]
+    engine = spaseq.Engine()
+    handle = engine.register(text)
+    for letter in events:
+        engine.push(f"{NS}S", letter.turtle, letter.time)
+    engine.close()
+    why = handle.why(60)
+    assert found["events", "all"] == why.events == 60
+    for name, gpm in why.gpms.items():
+        assert (found[f"GPM {name}", "events"], found[f"GPM {name}", "solutions"]) == (gpm.matched, gpm.rows)
+    for state in why.states[1:]:
+        counts = (state.came, state.went_on, state.ended, sum(state.died.values()))
+        assert (
+            tuple(found[f"state {state.state}", what] for what in ("came", "went on", "ended", "died"))
+            == counts
+        )
+    assert {
+        edge.label: found[f"{edge.source} → {edge.target} {edge.label}", "taken"] for edge in why.edges
+    } == {edge.label: edge.taken for edge in why.edges}
+    assert sum(state.ended for state in why.states) > 5
+
+
 def test_a_step_stores_little_more_than_what_is_new() -> None:
     """However much the window holds; what is of no use any more is dropped, and never written again."""
     text = query("A ; B", "500 SECONDS SLIDING", {n: f"?{n.lower()} :k ?k ." for n in "AB"}, partition="?k")
@@ -275,7 +346,7 @@ def test_a_state_is_of_its_query() -> None:
     text = query("A ; B", "10 SECONDS SLIDING")
     Cluster(buckets=1, sizes=(2,)).run(text, letters("a1 a2 b3"), states=states)
     other = Job(query("A ; C", "10 SECONDS SLIDING"), Clock.TICKS, 1, (0,))
-    state = State.unpacked(states[0])
+    state, _ = State.unpacked(states[0])
     with pytest.raises(EngineError, match="another query"):
         Bucket.from_state(state, other)
     with pytest.raises(EngineError, match="layout"):
@@ -295,8 +366,8 @@ def test_the_driver_refuses_the_checkpoint_of_another_query(tmp_path: Path) -> N
         return job
 
     text = query("A ; B", "10 SECONDS SLIDING")
-    state = np.frombuffer(Bucket(begun(text)).state().packed(), dtype=np.uint8)
-    (tmp_path / "7.commit").write_bytes(pack({"answers": [], "newest": []}, {"state": state}))
+    state = Bucket(begun(text)).state()
+    (tmp_path / "7.commit").write_bytes(state.packed({"answers": [], "newest": []}))
     begun(f"PREFIX other: <{NS}>\n# as before\n{text}".replace("within", "WITHIN"))
     said = r"7.commit: this checkpoint is of another query, which has 'WITHIN 10 SECONDS.* has 'WITHIN 9"
     with pytest.raises(EngineError, match=said) as caught:
@@ -426,3 +497,21 @@ def test_where_a_match_skipped_to_is_brought_back(cold: bool) -> None:
     events = letters("a@0 b@0 c@1 d@2 e@4 f@5")
     cluster = Cluster(buckets=1, sizes=(5,), cold=cold)
     assert comparable(cluster.run(text, events)) == comparable(pushed(text, events))
+
+
+@pytest.mark.parametrize(
+    ("sequence", "events"),
+    [
+        ("A , !A ; B", "c3 c6 c9 b11 c14 a16 b19 b20"),
+        ("A , !A ; B", "a1 b2 b3 b6 c7 b9 c10 c11 b12"),
+        ("A ; !A ; B", "c2 c3 a6 c7 a10 b11 b13 a16 b19 a22"),
+    ],
+)
+@pytest.mark.parametrize("window", ["8 SECONDS SLIDING", "4 SECONDS SLIDING", "5 EVENTS SLIDING"])
+def test_what_is_negated_too_is_brought_back_behind_a_skip(sequence: str, events: str, window: str) -> None:
+    """A match ends with b19, which skips a16; it must be shown as what !A forbids, and not as an A again."""
+    text = query(sequence, window, tail="AFTER MATCH SKIP PAST LAST EVENT")
+    found = Cluster(buckets=1, sizes=(1,) * 12).run(text, letters(events))
+    assert comparable(found) == comparable(pushed(text, letters(events)))
+    job = Job(text, Clock.TICKS, None, (0,), is_stream=True)
+    assert "what A asks for" in str(keeps_all(job.pattern))

@@ -19,8 +19,7 @@ from spaseq.errors import EngineError, SpaseqWarning
 from spaseq.language.reading.parser import parse
 from spaseq.matching.planner import under_bound
 from spaseq.spark.sinks._lines import MATCH, SHED
-from spaseq.spark.stages._bounds import bound_of
-from spaseq.spark.stages._bucket import State
+from spaseq.spark.stages._bucket import State, bound_of
 from spaseq.spark.stages._job import BucketBound, Job, pattern_of
 from spaseq.spark.stages._keepers import BucketStep, Done, Keeper
 from tests.spark.stages import Cluster, changed, comparable, pushed

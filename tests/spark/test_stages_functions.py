@@ -59,7 +59,7 @@ def rows(job: Job, *values: int) -> tuple[list[list[str]], list[Any]]:
             bucket.add(piece.data, 0)
         failed += passed.failed.values()
     found = [json.loads(line)["bindings"] for line in bucket.close()]
-    failed += json.loads(bucket.failed() or "{}").values()
+    failed += [one for _, line in bucket.notices() for one in json.loads(line).values()]
     return [[term["value"] for _, term in sorted(row.items())] for some in found for row in some], failed
 
 

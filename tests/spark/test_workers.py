@@ -176,8 +176,7 @@ def test_a_task_writes_answers_as_they_come(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="PySpark is not installed (the extra spark brings it)")
     import pyarrow as pa
 
-    from spaseq.spark.sinks._outputs import OutputForm, Outputs
-    from spaseq.spark.sinks.files import AnswerFiles
+    from spaseq.spark.sinks.files import AnswerFiles, OutputForm, Outputs
 
     query = spaseq.prepare(f"""SELECT * WITHIN 3 SECONDS FROM STREAM S <{NS}S>
         WHERE {{ SEQ(A ; B) DEFINE GPM A ON S {{ ?k <urn:v> ?a }} DEFINE GPM B ON S {{ ?k <urn:v> ?b }} }}""")

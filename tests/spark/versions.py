@@ -31,7 +31,19 @@ def smoke(folder: Path) -> None:
 
     import spaseq
     from spaseq.paths import load
-    from spaseq.spark import drive, events, folder_sink, knowledge, matches, path_pairs, planned, run, save
+    from spaseq.spark import (
+        analyze,
+        drive,
+        events,
+        folder_sink,
+        knowledge,
+        matches,
+        path_pairs,
+        planned,
+        run,
+        save,
+        state,
+    )
     from spaseq.spark import session as start
 
     spark = start("local[2]", partitions=2, memory="1g")
@@ -44,6 +56,7 @@ def smoke(folder: Path) -> None:
     wanted = found.count()
     assert wanted
     assert found.join(rows.select("id").distinct(), found.k == rows.id).count() == wanted
+    assert analyze(lifted, QUERY).where("part = 'state 2' AND what = 'ended'").first()["count"] == wanted  # type: ignore[index]
     print("columns: ok")
 
     file = folder / "in.nq"
@@ -82,6 +95,7 @@ def smoke(folder: Path) -> None:
     running.processAllAvailable()
     running.stop()
     assert _lines(folder / "streamed") == wanted
+    assert state(spark, folder / "cp").count() == 2  # a bucket for each key
     print("streams: ok")
 
     query = spaseq.prepare(QUERY)

@@ -11,7 +11,7 @@ from spaseq.automaton.pattern import SequencePattern
 from spaseq.bounds import Bound, Shed
 from spaseq.engine.delivery import Answers, Unread, nothing
 from spaseq.engine.pipelines.patterns import Environment, Patterns
-from spaseq.engine.pipelines.stats import Observation, Shedder, Stats, StreamPosition
+from spaseq.engine.pipelines.stats import Observation, RunKeeper, Shedder, Stats, StreamPosition
 from spaseq.errors import warn_within
 from spaseq.events import Clock, EventBatch
 from spaseq.language.syntax import UNITS, Emit, Query
@@ -433,6 +433,12 @@ class Pipeline:
         """End the streams; yield the matches that waited for the end of a window."""
         if self.matcher is not None and not self.done:
             yield from self.read(in_blocks(self.matcher.close()))
+
+    def partial_matches(self, time: int) -> int | None:
+        """Return how many partial matches are kept at ``time``; None if its matcher has none to count."""
+        if self.matcher is None:
+            return 0
+        return self.matcher.partial_matches(time) if isinstance(self.matcher, RunKeeper) else None
 
     def settled(self, time: int) -> int:
         """Return the time before which all derived events are there, when the query's watermark

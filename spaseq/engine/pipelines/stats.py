@@ -95,6 +95,15 @@ class Shedder(Protocol):
         ...
 
 
+@runtime_checkable
+class RunKeeper(Protocol):
+    """A matcher that keeps partial matches one by one; ``tecs`` and ``kmp`` do not."""
+
+    def partial_matches(self, time: int) -> int:
+        """Return how many there are at ``time``."""
+        ...
+
+
 class GpmAnswers(Protocol):
     """A GPM's solutions in events."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
+
+_NOWHERE: Final[Ints] = np.zeros(0, dtype=np.int64)
 
 
 @cache
@@ -177,6 +180,11 @@ class NfaMatcher:
                 else:
                     self._memory.grow_scratch(status == lay.MORE_KEYS)
             status = self._run(columns)
+
+    def partial_matches(self, time: int) -> int:
+        """Return how many partial matches have not expired at ``time``."""
+        now = int(self._memory.ints[header.NOW])
+        return self._live(now if self._window.counted else self._window.place(time, 0), time)[0]
 
     @property
     def waits(self) -> bool:
@@ -322,14 +330,23 @@ class NfaMatcher:
 
         ``left``: how many events of the current batch are to come, and how many it has.
         """
-        old, ids, nowhere = self._memory, self._columns.numbers, np.zeros(0, dtype=np.int64)
-        machine = v.RunMachine(self._tables, old.ints, old.floats, nowhere, ids.numbers, ids.codes)
-        live, remembered = k.sweep(machine, nowhere, old.floats, axis, time)
+        old = self._memory
+        live, remembered = self._live(axis, time)
         self._budget.partial(live + decided)
         room = self._sizing.with_spare(self._room(live, remembered, decided, axis, time), *left, old)
         new = self._empty(room, old)
-        k.sweep(machine, new.ints, new.floats, axis, time)
+        k.sweep(self._machine, new.ints, new.floats, axis, time)
         self._memory = new
+
+    @property
+    def _machine(self) -> v.RunMachine:
+        old, ids = self._memory, self._columns.numbers
+        return v.RunMachine(self._tables, old.ints, old.floats, _NOWHERE, ids.numbers, ids.codes)
+
+    def _live(self, axis: int, time: int) -> tuple[int, int]:
+        """Count the partial matches and entries that have not expired."""
+        live, remembered = k.sweep(self._machine, _NOWHERE, self._memory.floats, axis, time)
+        return live, remembered
 
     def _empty(self, room: Capacity, like: RunMemory) -> RunMemory:
         """Return an empty memory of this size; see ``memory``."""

@@ -21,7 +21,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse, serialize
 
 from spaseq.automaton.pattern import SequencePattern
 from spaseq.chunks import Array, chosen, numbered, pack, require, terms_in, terms_out, unpack, unpacking
-from spaseq.events import Clock, EventBatch, Ids
+from spaseq.events import Clock, EventBatch, Ids, batch_of
 from spaseq.language.scope import occurring
 from spaseq.language.syntax import Graph
 from spaseq.limits import Limits
@@ -66,18 +66,12 @@ class _Labelled(_Graphs):
                     assert not isinstance(o, Triple)
                     rows[intern(s), intern(p), intern(o), len(offset)] = None
                 offset.append(len(rows))
-            columns = np.array(list(rows), dtype=np.int64).reshape(-1, 4)
-            count = len(self.triples)
-            return EventBatch(
-                dictionary,
-                Clock.TICKS,
-                np.full(count, dictionary.pin(_STREAM), dtype=np.int64),
-                np.array([intern(name) for name in self.triples], dtype=np.int64),
-                np.zeros(count, dtype=np.int64),
-                np.arange(count, dtype=np.int64),
-                np.array(offset, dtype=np.int64),
-                *(np.ascontiguousarray(columns[:, i]) for i in range(3)),
-            )
+            s, p, o, _ = np.array(list(rows), dtype=np.int64).reshape(-1, 4).T.copy()
+            zeros = np.zeros(len(self.triples), dtype=np.int64)
+            names = np.array([intern(name) for name in self.triples], dtype=np.int64)
+            stream, n = zeros + dictionary.pin(_STREAM), np.arange(len(zeros))
+            of_events = stream, names, zeros, n, np.array(offset, dtype=np.int64)
+            return batch_of(dictionary, Clock.TICKS, of_events, (s, p, o))
 
 
 def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
@@ -95,15 +89,6 @@ def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
             return None
         found |= dict.fromkeys(graphs)
     return tuple(found)
-
-
-def ship(kb: KnowledgeBase, pattern: SequencePattern) -> bytes:
-    """What a query needs of a knowledge base, as bytes."""
-    graphs = asked_once(pattern)
-    if graphs is None:
-        return whole(kb)
-    dictionary, visible = Dictionary(), kb.restrict(pattern.query.knowledge)
-    return tables([visible.solutions(graph, dictionary) for graph in graphs], dictionary)
 
 
 def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:

@@ -2,7 +2,7 @@
 
 A GRAPH pattern of a query is evaluated here as joins of these tables, once, when the query starts. Its
 solutions then go to the workers (``_background``), since a join inside a streaming plan is planned, and reads
-its table, in every micro-batch; only if they are too many, they stay here and are joined (``_placing``).
+its table, in every micro-batch; only if they are too many, they stay here and are joined (``_joined``).
 """
 
 from __future__ import annotations

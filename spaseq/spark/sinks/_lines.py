@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-import numpy as np
 import pyoxigraph as ox
 from rdflib import BNode, Literal, URIRef
 
-from spaseq.events import Clock, EventBatch, Ids
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
 from spaseq.language.syntax import Construct, Query
 from spaseq.results.batch import Match
 from spaseq.results.event import Event
@@ -23,23 +23,29 @@ from spaseq.terms.interop import RdflibTerm
 #: The topic of each stream, by its IRI.
 Topics = tuple[tuple[str, str], ...]
 
-#: An arrival number is an offset, and the number of the partition in the lowest bits.
-_PARTITION_BITS: Final = 16
+#: An arrival number is an offset, the number of the partition, and that of the event in its message, in so
+#: many of the lowest bits.
+_PARTITION_BITS: Final = 12
+_EVENT_BITS: Final = 10
+
+#: The most events of a message, and the most partitions of a topic.
+MOST_EVENTS: Final = 1 << _EVENT_BITS
+MOST_PARTITIONS: Final = 1 << _PARTITION_BITS
 
 
 def arrival_numbers(offset: Ids, partition: Ids) -> Ids:
-    """The arrival numbers of messages."""
-    return (offset << _PARTITION_BITS) | partition
+    """The arrival numbers of the first events of messages."""
+    return ((offset << _PARTITION_BITS) | partition) << _EVENT_BITS
 
 
 def place_of(topic: str, number: int) -> str:
     """Where the message of an arrival number is.
 
-    >>> place_of("trades", 7 << 16 | 3)
+    >>> place_of("trades", (7 << 12 | 3) << 10 | 5)
     'topic trades, partition 3, offset 7'
     """
-    partition = number & ((1 << _PARTITION_BITS) - 1)
-    return f"topic {topic}, partition {partition}, offset {number >> _PARTITION_BITS}"
+    offset, partition = divmod(number >> _EVENT_BITS, MOST_PARTITIONS)
+    return f"topic {topic}, partition {partition}, offset {offset}"
 
 
 def addressed(letter: BadEvent, topics: Topics) -> BadEvent:
@@ -53,7 +59,7 @@ def addressed(letter: BadEvent, topics: Topics) -> BadEvent:
 
 
 #: What a line is: a match, an event that came too late, one that is malformed, or what a bucket gave up under
-#: a bound (``_bounds``).
+#: a bound.
 MATCH: Final = "match"
 LATE: Final = "late"
 BAD: Final = "bad"
@@ -132,9 +138,8 @@ def _event(event: Mapping[str, Any]) -> Event:
     )
 
 
+@cache
 def _no_triples() -> EventBatch:
-    none = np.zeros(0, dtype=np.int64)
-    one = np.zeros(1, dtype=np.int64)
-    return EventBatch(
-        Dictionary(), Clock.TICKS, one, one, one, one, np.zeros(2, dtype=np.int64), none, none, none
-    )
+    builder = BatchBuilder(Dictionary(), ox.NamedNode("urn:spaseq:none"), Clock.TICKS)
+    builder.add(0, 0, [])
+    return builder.build()

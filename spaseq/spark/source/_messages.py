@@ -1,14 +1,13 @@
 """Messages of a broker → events: a batch of payloads at once.
 
 N-Quads are parsed together, as lines of one text; the position of a quad's line gives its message. Other
-formats, and messages that do not state the graph and its time exactly once, are left to the reader of
-sources, message by message. A batch with a payload that does not parse is halved until that payload stands
-alone, so that few bad messages cost little.
+formats, and messages that do not state one graph and its time exactly once, are left to the embedded engine's
+reader (``spaseq.connect.messages``), message by message. A batch with a payload that does not parse is halved
+until that payload stands alone, so that few bad messages cost little.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,12 +18,14 @@ import pyarrow.compute as pc
 from pyoxigraph import NamedNode
 
 from spaseq.chunks import Mask
-from spaseq.events import Clock, EventBatch, Ids, concatenate
+from spaseq.connect.messages import Decoder, Message
+from spaseq.errors import SourceError
+from spaseq.events import Clock, EventBatch, Ids, batch_of, concatenate
 from spaseq.limits import Limits
-from spaseq.sources import BadEvent, SourceOptions, open_source
+from spaseq.sources import BadEvent, SourceOptions
 from spaseq.sources.assembly._kernel import INSTANT, TICK, UNREAD, read_times
 from spaseq.sources.scan.fast import Quads
-from spaseq.spark.sinks._lines import arrival_numbers, place_of
+from spaseq.spark.sinks._lines import MOST_EVENTS, MOST_PARTITIONS, arrival_numbers, place_of
 from spaseq.spark.source._rows import integers, scoped, without_repeated
 from spaseq.terms._table_kernel import IRI, KIND
 from spaseq.terms.dictionary import Dictionary
@@ -66,6 +67,8 @@ class _Messages:
         is_timed = self._predicate != 0 or options.time == "arrival"
         self._is_plain = options.format == "nq" and is_timed and options.by is None
         offset, partition = (integers(rows, name) for name in ("offset", "partition"))
+        if partition.max(initial=0) >= MOST_PARTITIONS:
+            raise SourceError(f"topic {topic}: it has more than {MOST_PARTITIONS:,} partitions")
         self._n = arrival_numbers(offset, partition)
         self._micros = integers(rows, "micros")
         # A line ends where its message does.
@@ -121,18 +124,10 @@ class _Messages:
             message, s, p, o = message[own], s[own], p[own], o[own]
         which = np.flatnonzero(chosen)
         time = events.time[which] if self._predicate else self._micros[begin + which]
-        return EventBatch(
-            self._dictionary,
-            clock,
-            np.full(len(which), self._stream_id, dtype=np.int64),
-            events.graph[which],
-            time,
-            self._n[begin + which],
-            np.append(0, np.searchsorted(message, which, side="right")).astype(np.int64),
-            s,
-            p,
-            o,
-        )
+        stream = np.full(len(which), self._stream_id, dtype=np.int64)
+        offset = np.append(0, np.searchsorted(message, which, side="right")).astype(np.int64)
+        of_events = stream, events.graph[which], time, self._n[begin + which], offset
+        return batch_of(self._dictionary, clock, of_events, (s, p, o))
 
     def _judged(self, count: int, message: Ids, s: Ids, p: Ids, o: Ids, g: Ids) -> _Events:
         """Which messages are events, and when."""
@@ -159,36 +154,23 @@ class _Messages:
         return _Events(status, time, graph, np.flatnonzero(named & (status != UNREAD)[message]))
 
     def _alone(self, index: int, letters: list[BadEvent]) -> EventBatch | None:
-        """The event of a message by the reader of sources; None, and a letter, if it is not exactly one."""
+        """The events of a message as the embedded engine reads it; what is malformed goes to ``letters``."""
         value = self._rows.column("value")[index].as_py()
-        bad: list[BadEvent] = []
-        found: list[EventBatch] = []
-        if value is not None:
-            file, stream = io.BytesIO(value), self._stream
-            source = open_source(file, stream, self._dictionary, self._options, on_bad=bad.append, whole=True)
-            found = [batch for batch in source if len(batch)]
-        count = sum(map(len, found))
-        if bad or count != 1:
-            if bad:
-                reason = f"{bad[0].reason} ({bad[0].position})"
-            elif value is None:
-                reason = "the message has no value"
-            else:
-                reason = (
-                    f"a message is one event on Spark, and this one has {count}: write each to one of its "
-                    "own, or read the topic without Spark (kafka://…); by=message makes all graphs one event"
-                    if count
-                    else "a message is one event, and nothing is in this one"
-                )
-            place = place_of(self._topic, int(self._n[index]))
-            text = (value or b"").decode(errors="replace")
-            letters.append(BadEvent(self._stream.value, place, reason, text))
+        place = place_of(self._topic, int(self._n[index]))
+        problem = "the message has no value" if value is None else ""
+        message = Message(value or b"", place, int(self._micros[index]), problem)
+        # One for each message: the first event of a decoder decides its clock.
+        decoder = Decoder(
+            self._topic, self._stream, self._dictionary, self._options, on_bad=letters.append, limits=Limits()
+        )
+        found = decoder.read([message])
+        if found is not None and len(found) > MOST_EVENTS:
+            reason = f"a message has at most {MOST_EVENTS:,} events on Spark, and this one {len(found):,}"
+            letters.append(
+                BadEvent(self._stream.value, place, reason, message.value.decode(errors="replace"))
+            )
             return None
-        (event,) = found
-        here = slice(index, index + 1)
-        if self._options.time == "arrival":
-            return replace(event, clock=Clock.INSTANTS, time=self._micros[here], n=self._n[here])
-        return replace(event, n=self._n[here])
+        return None if found is None else replace(found, n=self._n[index] + found.n)
 
 
 @dataclass(frozen=True, slots=True)

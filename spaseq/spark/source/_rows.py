@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyoxigraph import BlankNode, NamedNode, RdfFormat, parse
 
 from spaseq.chunks import numbered, terms_out
-from spaseq.events import BatchBuilder, Clock, EventBatch, Ids
+from spaseq.events import BatchBuilder, Clock, EventBatch, Ids, batch_of
 from spaseq.limits import Limits
 from spaseq.patterns.spectra.solutions import group_codes
 from spaseq.sources import BadEvent
@@ -73,19 +73,10 @@ def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
         s, p, o, event = s[here], p[here], o[here], event[here]
         s, o = scoped(dictionary, event, s, o)
         event, s, p, o = without_repeated(event, s, p, o)
-        count = len(payloads)
-        return EventBatch(
-            dictionary,
-            Clock(rows.column("clock")[0].as_py()),
-            _names(rows.column("stream"), dictionary),
-            _names(rows.column("graph"), dictionary),
-            integers(rows, "time"),
-            integers(rows, "n"),
-            np.searchsorted(event, np.arange(count + 1)).astype(np.int64),
-            s,
-            p,
-            o,
-        )
+        offset = np.searchsorted(event, np.arange(len(payloads) + 1)).astype(np.int64)
+        stream, graph = (_names(rows.column(name), dictionary) for name in ("stream", "graph"))
+        of_events = stream, graph, integers(rows, "time"), integers(rows, "n"), offset
+        return batch_of(dictionary, Clock(rows.column("clock")[0].as_py()), of_events, (s, p, o))
 
 
 def scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids]:
@@ -160,10 +151,16 @@ def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
     builder.add(row["time"], row["n"], [quad.triple for quad in quads], graph)
 
 
-def bad_row(letter: BadEvent, n: int | None) -> dict[str, Any]:
-    """The row of a dead letter."""
-    row: dict[str, Any] = dict.fromkeys(ARROW.names)
-    return row | {"stream": letter.stream, "n": n, "bad": letter_line(letter)}
+def all_rows(
+    found: Iterable[EventBatch], letters: list[BadEvent], dictionary: Dictionary, n: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some events, and of the dead letters that came with them; ``n``: a number for these."""
+    yield from map(rows_of, found)
+    if letters:
+        bad = [{"stream": one.stream, "n": n, "bad": letter_line(one)} for one in letters]
+        yield pa.RecordBatch.from_pylist(bad, schema=ARROW)
+        letters.clear()
+    dictionary.sweep()
 
 
 def rows_of(batch: EventBatch) -> pa.RecordBatch:
@@ -236,13 +233,7 @@ class Behind:
             dictionary = Dictionary()
             letters: list[BadEvent] = []
             for batch in batches:
-                for found in reading(batch, dictionary, letters):
-                    yield rows_of(found)
-                if letters:
-                    bad = [bad_row(letter, None) for letter in letters]
-                    yield pa.RecordBatch.from_pylist(bad, schema=ARROW)
-                    letters.clear()
-                dictionary.sweep()
+                yield from all_rows(reading(batch, dictionary, letters), letters, dictionary)
 
         return self.rows.mapInArrow(read, EVENTS)
 

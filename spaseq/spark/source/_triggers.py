@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -48,6 +49,11 @@ _WATERMARK: Final = "EventTimeWatermark"
 _TWO_WATERMARKS: Final = (
     "these matches have a watermark already, that of the events, and with a second one no rows come: leave "
     "withWatermark behind matches out"
+)
+
+_TWICE: Final = (
+    "this query uses the matches of one DataFrame twice, and Spark, which shuffles their events once, gives "
+    "rows to one of the uses: call matches(…) once for each, with names for their metrics (observed=)"
 )
 
 _listening: WeakSet[SparkSession] = WeakSet()
@@ -90,6 +96,12 @@ def _lost_behind_matches(plan: Any) -> tuple[tuple[str, ...], str | None]:
     return operators, operator or (name if is_lost else None)
 
 
+def _uses_twice(plan: str) -> bool:
+    """Whether one DataFrame feeds two stateful stages: the second one's shuffle has no watermark then."""
+    watermarks = re.findall(rf"{_WATERMARK} ([0-9a-f-]{{36}})", plan)
+    return "TransformWithState" in plan and len(set(watermarks)) < len(watermarks)
+
+
 class _Notes:
     """Spark's listener as Java has it.
 
@@ -106,6 +118,8 @@ class _Notes:
         query: Any = running._jsq.streamingQuery()  # type: ignore[union-attr]  # it has just been started
         if (operator := _lost_behind_matches(query.analyzedPlan())[1]) is not None:
             warn(_TWO_WATERMARKS if operator == _WATERMARK else _NO_ROWS.format(operator=operator))
+        if _uses_twice(query.analyzedPlan().toString()):
+            warn(_TWICE)
         leaves = query.analyzedPlan().collectLeaves()
         for leaf in (leaves.apply(i) for i in range(leaves.size())):
             if leaf.getClass().getSimpleName() != "StreamingRelationV2" or leaf.sourceName() != "spaseq":

@@ -36,7 +36,7 @@ class SpaseqDataSource(DataSource):
     Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
     those of a source (``format``, ``time``, ``triples``, ``context``, … as ``SourceOptions`` has them).
     As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
-    waits for new, complete files, whose names sort after the names of the files before). Without ``follow``,
+    waits for new, complete files; their names must sort after those of earlier files). Without ``follow``,
     files added after the end was reached are for the next run. A run goes on at the position in Spark's
     checkpoint: a file that was read in part must not have changed. With ``trigger(availableNow=True)``, one
     micro-batch takes all there is.
@@ -163,19 +163,12 @@ def _read(given: _Input, task: InputPartition) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(list(task.rows), schema=ARROW)
         freeze_worker()
         return
-    from spaseq.spark.source._rows import ARROW as ROWS
-    from spaseq.spark.source._rows import bad_row, rows_of
+    from spaseq.spark.source._rows import all_rows
 
     dictionary = Dictionary()
     letters: list[BadEvent] = []
     for row in task.rows:
-        for batch in read_row(row, dictionary, letters):
-            yield rows_of(batch)
-            dictionary.sweep()
-        if letters:
-            bad = [bad_row(letter, row["first"]) for letter in letters]
-            yield pa.RecordBatch.from_pylist(bad, schema=ROWS)
-            letters.clear()
+        yield from all_rows(read_row(row, dictionary, letters), letters, dictionary, row["first"])
     freeze_worker()
 
 

@@ -12,10 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
+from spaseq.connect.messages import form_of
 from spaseq.errors import SourceError
 from spaseq.events import Clock
 from spaseq.sources import GENERATED_AT, SourceOptions
-from spaseq.sources._options import FORMATS, check_options
+from spaseq.sources._options import FORMATS
 from spaseq.spark.sessions import VERSION, require_classic
 from spaseq.spark.sinks._lines import MATCH, Topics
 from spaseq.spark.source._messages import MessageReading
@@ -48,13 +49,12 @@ def kafka_events(
 ) -> DataFrame:
     """The events of some streams, as ``matches`` takes them: as a stream, or what is there now.
 
-    ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, N-Quads with the time
-    in the default graph unless given (these are decoded many at once, other formats message by message); a
-    message of triples is one event, and with ``by="message"`` so are all graphs of one. A message that is not
-    exactly one event, such as one with two subjects for ``by="subject"``, is a dead letter, which keeps it.
-    Letters, those of late events too,
-    say the topic, the partition and the offset. ``time="arrival"`` takes the time at which the broker has got
-    a message, as an instant. Events of equal time are ordered by their offsets, then by partition.
+    ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, as by ``spaseq.run``;
+    N-Quads with the time in the default graph unless given. Messages of N-Quads with one graph each are
+    decoded many at once, others one by one. A message has at most 1,024 events, a topic 4,096 partitions.
+    Letters, those of late events too, say the topic, the partition and the offset. ``time="arrival"`` takes
+    the time at which the broker has got a message, as an instant. Events of equal time are ordered by their
+    offsets, then by partition.
     ``follow``: new messages are waited for. ``kafka``: further options of Spark's connector, such as
     ``startingOffsets`` (``earliest`` unless given) or ``maxOffsetsPerTrigger``, which is for each topic: a
     query reads each by itself, since each has a watermark of its own. Raises SourceError where an option does
@@ -63,10 +63,9 @@ def kafka_events(
     require_classic(spark)
     options = options or SourceOptions(format="nq")
     if options.format is None:
-        raise SourceError(
-            f"how are messages written? Say SourceOptions(format=…), one of {', '.join(FORMATS)}"
-        )
-    check_options("Kafka", options.format, options)
+        known = ", ".join(FORMATS)
+        raise SourceError(f"how are messages written? Say SourceOptions(format=…), one of {known}")
+    form_of("Kafka", options)
     given = {"kafka.bootstrap.servers": servers, "startingOffsets": "earliest", **(kafka or {})}
     load = partial(_messages, spark, given, follow=follow)
     chosen = load(sorted(topics.values()))

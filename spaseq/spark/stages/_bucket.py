@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import numpy as np
 from pyoxigraph import Quad, RdfFormat, Triple, parse
 
+from spaseq.automaton.pattern import SequencePattern
+from spaseq.bounds import Shed, latency_given
 from spaseq.chunks import (
     Chunk,
     ChunkExtent,
@@ -28,23 +31,27 @@ from spaseq.chunks import (
     unpack_header,
     unpacking,
 )
-from spaseq.errors import EngineError
+from spaseq.engine.durable.horizon import keeps
+from spaseq.errors import EngineError, warn
 from spaseq.events import Clock
-from spaseq.language.syntax import Query
+from spaseq.language.syntax import Consume, Query
 from spaseq.matching.host import Key
 from spaseq.matching.model import StreamWindow, stream_window
+from spaseq.matching.planner import under_bound
 from spaseq.patterns.kb import KnowledgeBase
 from spaseq.results.batch import MatchBatch
 from spaseq.results.writers._base import Cache
 from spaseq.results.writers._json import lines_of
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import sweep
-from spaseq.spark.stages._bounds import FailedCalls, GivenUp
-from spaseq.spark.stages._job import Job, looks_back, refused
+from spaseq.spark.sinks._lines import FAILED, SHED
+from spaseq.spark.stages._job import BucketBound, Job, looks_back, refused
 from spaseq.spark.stages._late import late_letters
 from spaseq.spark.stages._remote import PipelineProgress, RemotePipeline
-from spaseq.spark.stages._stateless import background_of, evaluators
+from spaseq.spark.stages._stateless import FailedCalls, background_of, evaluators
 from spaseq.terms.dictionary import Dictionary, Term
+from spaseq.why.replay import LIMITS
+from spaseq.why.trace import RunTrace, TracedRuns, trace_of
 
 #: Later than every event.
 _END: Final = 1 << 63
@@ -67,16 +74,19 @@ class State:
     head: bytes
     chunks: Mapping[int, bytes]
 
-    def packed(self) -> bytes:
-        """All of it, in one piece."""
+    def packed(self, beside: Mapping[str, object]) -> bytes:
+        """All of it, in one piece, with a few plain values."""
         sizes = [(number, len(data)) for number, data in self.chunks.items()]
         parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
         arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
-        return pack({"sizes": sizes}, arrays)
+        return pack({"sizes": sizes, **beside}, arrays)
 
     @classmethod
-    def unpacked(cls, data: bytes) -> State:
-        """The state that was packed so. Raises EngineError if another version packed it, or it is damaged."""
+    def unpacked(cls, data: bytes) -> tuple[State, dict[str, Any]]:
+        """The state that was packed so, and the values beside it.
+
+        Raises EngineError if another version packed it, or it is damaged.
+        """
         header, arrays = unpack(data)
         with unpacking():
             chunks, at = arrays["chunks"].tobytes(), 0
@@ -85,7 +95,7 @@ class State:
                 found[number] = chunks[at : at + size]
                 at += size
             require(at == len(chunks), "the size of its chunks")
-            return cls(arrays["head"].tobytes(), found)
+            return cls(arrays["head"].tobytes(), found), header
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,7 @@ class Bucket:
             self._query.window, job.clock is Clock.TICKS, job.start or 0
         )
         self._back = looks_back(pattern)
+        self._keeps_all = keeps_all(pattern) is not None
         self._dictionary = Dictionary()
         self._failed = FailedCalls(self._dictionary)
         self._written = Cache()
@@ -194,15 +205,21 @@ class Bucket:
         self._is_closed = True
         self._forget()
 
-    def given_up(self) -> str | None:
-        """What was shed since the last call, as a line (see ``GivenUp``); None if nothing was."""
-        self._pipeline.count()
-        return self._given_up.since(self._pipeline.stats.shed)
+    def trace(self) -> RunTrace:
+        """Count what becomes of partial matches from now on; the job's matcher must be ``interpreter``."""
+        pipeline = self._pipeline
+        trace, context = trace_of(pipeline.pattern), pipeline.context
+        context.budget.limits = LIMITS
+        pipeline.matchers = lambda window: lambda: TracedRuns(trace, pipeline.pattern, context, window)
+        return trace
 
-    def failed(self) -> str | None:
-        """The calls of the user's functions that failed since the last call, as a line; None if none did."""
-        failed = self._failed.since()
-        return json.dumps(failed) if failed else None
+    def notices(self) -> Iterator[tuple[str, str]]:
+        """Yield what was shed since the last call, and which calls of functions failed, by kind."""
+        self._pipeline.count()
+        if (shed := self._given_up.since(self._pipeline.stats.shed)) is not None:
+            yield SHED, shed
+        if failed := self._failed.since():
+            yield FAILED, json.dumps(failed)
 
     def _lines(self, batches: Iterable[MatchBatch]) -> Iterator[str]:
         for batch in batches:
@@ -230,7 +247,7 @@ class Bucket:
         """Lets go of the chunks that no match can need any more, and of their terms."""
         if self._pipeline.done:
             self._kept.clear()
-        elif self._window.counted:
+        elif self._window.counted and not self._keeps_all:
             self._forget_counted()
         else:
             horizon = self._horizon()
@@ -239,6 +256,8 @@ class Bucket:
 
     def _horizon(self) -> int:
         """The time of the first event that may still matter."""
+        if self._keeps_all or self._window.counted:
+            return -_END
         if self._window.sliding:
             return self.reached - self._back * self._window.size
         return self._window.begins(self.reached)
@@ -275,7 +294,8 @@ class Bucket:
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
-        progress = self._remote.progress(-_END if self._window.counted else self._horizon())
+        # Where all events are shown again, there is nothing to skip.
+        progress = self._remote.progress(_END if self._keeps_all else self._horizon())
         term = self._dictionary.term
         header = {
             "job": self._job.identity,
@@ -287,6 +307,8 @@ class Bucket:
             "cuts": progress.cuts,
             "drops": [[[str(term(i)) for i in key], at] for key, at in (progress.drops or {}).items()],
             "count": self._count,
+            "events": sum(kept.extent.events for kept in self._kept),
+            "partial_matches": self._pipeline.partial_matches(self.reached) if self._kept else 0,
         }
         return pack(header, {})
 
@@ -309,15 +331,11 @@ class Bucket:
             self._ask_anew()
         drops = {self._key(texts): position for texts, position in header["drops"]}
         progress = PipelineProgress(header["position"], header["left"], header["done"], drops, header["cuts"])
-        if progress.done:
-            past = None
-        elif self._window.counted:
-            past = self._between(-_END, self.reached)
-        else:
-            past = self._between(self._horizon(), self.reached)
+        past = None if progress.done else self._between(self._horizon(), self.reached)
         told = None if self._told == -_END else self._told
         self._remote.replay(past, progress, self.reached, told)
-        self.given_up()  # earlier micro-batches have reported it
+        for _ in self.notices():  # earlier micro-batches have reported them
+            pass
 
     def _ask_anew(self) -> None:
         """Asks the events of all chunks on the graphs as they are now: other chunks in their place."""
@@ -337,3 +355,53 @@ class Bucket:
 def _object(quad: Quad) -> Term:
     assert not isinstance(quad.object, Triple)  # keys are terms of RDF 1.1
     return quad.object
+
+
+def keeps_all(pattern: SequencePattern) -> str | None:
+    """Why a bucket needs all events to be brought back: those before AFTER MATCH SKIP count; None if not."""
+    return None if pattern.query.skip is None else keeps(pattern.query)
+
+
+# --- bounds --------------------------------------------------------------------------------------
+
+
+def bound_of(
+    pattern: SequencePattern, latency: timedelta | None, memory: int | None, matcher: str | None
+) -> BucketBound | None:
+    """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
+
+    Raises EngineError for an invalid bound, and for an matcher that cannot shed.
+    """
+    if latency is None and memory is None:
+        return None
+    bound = BucketBound(None if latency is None else latency_given(latency), memory)
+    bound.fresh()  # which checks the memory
+    if pattern.query.consume is Consume.ANY:
+        # What was consumed must be consumed again where a bucket is brought back (``_remote``).
+        warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")
+        return None
+    how = under_bound(pattern, matcher)
+    if not how.is_kept:
+        warn(f"the query {how.reason}")
+    return bound if how.sheds else None
+
+
+@dataclass(slots=True)
+class GivenUp:
+    """What an matcher has shed since the last call."""
+
+    partial_matches: int = 0
+    doubtful: int = 0
+
+    def since(self, shed: Shed | None) -> str | None:
+        """A line for what was given up since it was asked last; None if nothing was.
+
+        ``recall`` is the estimate of all that the matcher has seen (see ``Shed``).
+        """
+        if shed is None:
+            return None
+        gone, doubtful = shed.partial_matches - self.partial_matches, shed.doubtful - self.doubtful
+        self.partial_matches, self.doubtful = shed.partial_matches, shed.doubtful
+        if not gone and not doubtful:
+            return None
+        return json.dumps({"partial_matches": gone, "doubtful": doubtful, "recall": shed.recall})

@@ -111,7 +111,8 @@ class Job:
     ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
     ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
     anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
-    ``placing``: where the background graphs are, as Spark's plan shows it.
+    ``placing``: where the background graphs are, as Spark's plan shows it. ``counted``: whether the solutions
+    of GPMs are counted, for ``analyze``.
     """
 
     text: str
@@ -130,6 +131,7 @@ class Job:
     shapes: str = ""
     functions: bytes = b""
     placing: str = ""
+    counted: bool = False
 
     @property
     def query(self) -> Query:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
 from spaseq.sources import BadEvent
-from spaseq.spark.sinks._lines import FAILED, LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import LATE, MATCH, letter_line
 from spaseq.spark.stages._bucket import Bucket, Changes, State
 from spaseq.spark.stages._job import Job
 
@@ -112,10 +112,7 @@ class Keeper:
         yield from blocks((LATE, line) for line in _lines(job, late))
         found = bucket.close() if step.is_over else bucket.release(step.watermark)
         yield from blocks((MATCH, line) for line in found)
-        if (given_up := bucket.given_up()) is not None:
-            yield [(SHED, given_up)]
-        if (failed := bucket.failed()) is not None:
-            yield [(FAILED, failed)]
+        yield from blocks(bucket.notices())
         done = Done(uuid.uuid4().hex, bucket.changes(), bucket.held, bucket.waits)
         if not step.is_over:  # otherwise what may come some day goes on with its state
             self._warm[step.query, step.bucket] = _Warm(done.token, bucket, now)

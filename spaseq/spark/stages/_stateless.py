@@ -6,7 +6,8 @@ of several partitions goes to the bucket of each, with the solutions that belong
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -24,11 +25,13 @@ from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import sweep
 from spaseq.spark.background._background import besides, receive
-from spaseq.spark.stages._bounds import Failed, FailedCalls
 from spaseq.spark.stages._job import Job, undeclared
 from spaseq.spark.stages._late import stamps
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 from spaseq.terms.values import NO_NUMBER
+
+#: By a function's IRI: the number of failed calls, and the warning of the first one.
+Failed = dict[Hashable, tuple[int, str]]
 
 #: So many events go through the GPMs at once, if there are so many.
 _TOGETHER: Final = 1 << 16
@@ -48,7 +51,8 @@ class Passed:
     """The result for some events: their number, their largest time, their chunks, and dead letters.
 
     ``over``: by stream, the stamps of the events in no chunk, see ``_passed_over``. ``warnings``: by
-    stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions.
+    stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions. ``matched``: by GPM, if
+    the job is ``counted``, its events and its solutions.
     """
 
     events: int
@@ -58,6 +62,7 @@ class Passed:
     over: bytes | None = None
     warnings: Mapping[Where, str] = field(default_factory=dict)
     failed: Failed = field(default_factory=dict)
+    matched: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Stateless:
@@ -97,18 +102,19 @@ class Stateless:
             return Passed(0, None, [], letters)
         batch = concatenate(waiting)
         left = np.ones(len(batch), dtype=np.bool_)
-        pieces = list(self._pieces(batch, left))
+        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
+        pieces = list(self._pieces(batch, solutions, left))
         over = stamps(batch, np.flatnonzero(left)) if self._job.is_stream and left.any() else None
         warnings = self._ill_typed.found(batch) if self.dictionary.ill_typed else {}
-        passed = Passed(
-            len(batch), int(batch.time.max()), pieces, letters, over, warnings, self._failed.since()
-        )
+        queried = self._job.pattern.queried if self._job.counted else ()
+        matched = {n: (len(np.unique(events_of(solutions[n]))), len(solutions[n])) for n in queried}
+        failed = self._failed.since()
+        passed = Passed(len(batch), int(batch.time.max()), pieces, letters, over, warnings, failed, matched)
         sweep(self.dictionary)
         return passed
 
-    def _pieces(self, batch: EventBatch, left: Mask) -> Iterator[Piece]:
+    def _pieces(self, batch: EventBatch, solutions: Mapping[str, Solutions], left: Mask) -> Iterator[Piece]:
         """Yield chunks of the wanted events, and clear these in ``left``."""
-        solutions = {name: gpm.evaluate(batch) for name, gpm in self._gpms.items()}
         for name, found in solutions.items():
             self._look_at(found, self._compared[name])
         if not self._needs.triples:
@@ -268,6 +274,26 @@ def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
 
     reason = f"its time is in {batch.clock}, but the query's first event was in {clock}"
     return (letter_of(batch, index, reason) for index in range(len(batch)))
+
+
+class FailedCalls:
+    """What fails with a dictionary, as often as is asked what came to it; its warnings are not shown."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._told: Counter[str] = Counter()
+        self._warnings: list[str] = []
+        dictionary.warn = self._warnings.append
+
+    def since(self) -> Failed:
+        """What has failed since the last call."""
+        failed = self._dictionary.failed_calls
+        if failed == self._told:
+            return {}
+        new, self._told = failed - self._told, failed.copy()
+        first = {iri: next((w for w in self._warnings if w.startswith(f"<{iri}>")), "") for iri in new}
+        self._warnings.clear()
+        return {iri: (count, first[iri]) for iri, count in new.items()}
 
 
 # --- one for each process ---------------------------------------------------------------------

@@ -8,7 +8,10 @@ bucket.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -19,13 +22,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator
 
+from spaseq.chunks import extent
+from spaseq.errors import LimitError
 from spaseq.events import EARLIEST, EventBatch
 from spaseq.sources import BadEvent
 from spaseq.spark._workers import freeze_worker
 from spaseq.spark.background import _asking
 from spaseq.spark.background._asking import Asking
 from spaseq.spark.background._background import Local
-from spaseq.spark.sinks._lines import BAD, FAILED, LATE, MATCH, SHED, letter_line
+from spaseq.spark.sinks._lines import BAD, LATE, MATCH, letter_line
 from spaseq.spark.source._blocks import ALL, arrow_schema, read_row
 from spaseq.spark.source._rows import Reading, read_rows
 from spaseq.spark.source._told import Stage, Told, telling_failed, telling_shed
@@ -53,7 +58,11 @@ ANSWERS: Final = "kind string, line string"
 #: The same with the event time of each match, its end.
 TIMED_ANSWERS: Final = f"{ANSWERS}, end timestamp"
 
+#: What ``counts_at_once`` gives.
+COUNTS: Final = "part string, what string, count bigint"
+
 _BETWEEN: Final = arrow_schema(BETWEEN)
+_COUNTS: Final = arrow_schema(COUNTS)
 _ANSWERS: Final = arrow_schema(ANSWERS)
 
 Batches = Iterable[pa.RecordBatch]
@@ -154,7 +163,8 @@ def all_ended(job: Job) -> list[tuple[object, ...]]:
 def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
     """The rows of ``BETWEEN`` that tell what became of some events."""
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
-    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, passed.over, False, passed.events)]
+    over = json.dumps(passed.matched).encode() if job.counted else passed.over
+    rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, over, False, passed.events)]
     rows += [(at, piece.bucket, piece.begin, piece.data, None, None, False, 0) for piece in passed.pieces]
     rows += [
         (at, job.buckets[0], 0, None, letter_line(letter, job.topics), None, False, 0)
@@ -205,10 +215,47 @@ def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
             bucket.add(row["chunk"], bucket.reached)
     for line in bucket.close():
         yield MATCH, line
-    if (given_up := bucket.given_up()) is not None:
-        yield SHED, given_up
-    if (failed := bucket.failed()) is not None:
-        yield FAILED, failed
+    yield from bucket.notices()
+
+
+def counts_at_once(job: Job, events: int) -> Stage:
+    """As ``all_at_once``, with the counts of ``queries.analyze`` in place of answers.
+
+    ``events``: about how many events of each bucket are traced.
+    """
+
+    def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for _, members in groupby(rows, key=lambda row: row["bucket"]):
+            counts = _counts_of(Bucket(job), members, events)
+            found = [(part, what, count) for (part, what), count in counts.items()]
+            yield pa.RecordBatch.from_arrays(list(map(pa.array, zip(*found, strict=True))), schema=_COUNTS)
+        freeze_worker()
+
+    return stage
+
+
+def _counts_of(bucket: Bucket, rows: Iterable[dict[str, Any]], events: int) -> Counter[tuple[str, str]]:
+    counts: Counter[tuple[str, str]] = Counter()
+    trace, traced = bucket.trace(), 0
+    for row in rows:
+        counts["events", "all"] += row["events"]
+        for name, (matched, solutions) in json.loads(row["over"] or b"{}").items():
+            counts.update({(f"GPM {name}", "events"): matched, (f"GPM {name}", "solutions"): solutions})
+        if row["chunk"] is not None and traced < events:
+            traced += extent(row["chunk"]).events
+            bucket.add(row["chunk"], bucket.reached)
+    with suppress(LimitError):
+        for _ in bucket.close():
+            pass
+    counts["events", "traced"] += traced
+    states, edges = trace.counts()
+    for state in states[1:]:
+        became = {"came": state.came, "went on": state.went_on, "ended": state.ended}
+        became |= {f"died: {reason}": count for reason, count in state.died.items()}
+        counts.update({(f"state {state.state}", what): count for what, count in became.items()})
+    counts.update({(f"{e.source} → {e.target} {e.label}", "taken"): e.taken for e in edges})
+    return counts
 
 
 def _answers(found: list[Answer]) -> pa.RecordBatch:
@@ -339,6 +386,3 @@ class _Stored:
         """See ``Knows``."""
         assert self.head is not None  # it is stored with the token
         return State(bytes(self.head), {key[0]: bytes(value[0]) for key, value in self.chunks.iterator()})
-
-
-__all__ = ["ANSWERS", "BETWEEN", "TIMED_ANSWERS", "Buckets", "all_at_once", "from_blocks", "from_rows"]

@@ -314,6 +314,11 @@ class SkipMatcher:
             taking.count(one.solved)
         ranked.keep(gathered([one.event for one in held]), taking.tables([one.solved for one in held]))
 
+    def partial_matches(self, time: int) -> int:
+        """See ``NfaMatcher.partial_matches``; counts some that have expired."""
+        del time
+        return int(self.families.runs.ints[header.LIVE_WAITS])
+
     @property
     def waits(self) -> bool:
         """Whether ``advance`` may return matches."""
