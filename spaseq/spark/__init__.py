@@ -14,7 +14,7 @@
 ``graphframe``     a graph as a GraphFrame; ``path_pairs_of_graphframe``: path queries over one
 ``retrieve``       questions → paths for a language model; ``relations_of``: topics → relation paths
 ``state``          a stream's checkpoint → what each bucket holds
-``drive``          the same with the matching in the driver, where output and state are committed together
+``drive``          a stream that is matched in the driver, where output and state are committed together
 =================  ==========================================================================================
 
 ``spark.read.format("spaseq")`` and ``spark.readStream.format("spaseq")`` give the events of files, once
