@@ -118,8 +118,8 @@ def job_of(
         )
     if is_stream and (reason := keeps_all(pattern)) is not None:
         warn(
-            f"the state keeps all events, and a restart matches them again: {reason}. Negate another "
-            "GPM with the same pattern"
+            f"the state keeps all events, and a restart matches them again: {reason}. To avoid this, negate "
+            "another GPM with the same pattern"
         )
     buckets = settings.buckets or (STREAM_BUCKETS if is_stream else partitions)
     latency = None if settings.latency is None else _length("latency", settings.latency)
