@@ -206,7 +206,9 @@ def analyze(
     The other parameters are those of ``answers``. Raises EngineError for a stream.
     """
     if events.isStreaming:
-        raise EngineError("analyze counts a batch: read the events without readStream, or ask state() about a stream")
+        raise EngineError(
+            "analyze counts a batch: read the events without readStream, or ask state() about a stream"
+        )
     settings = Settings(**options)
     job, rows, _ = _read(events, plain(as_query(query)), kb, start, settings, None, counted=True)
     stage = counts_at_once(replace(job, matcher="interpreter", bound=None), traced)

@@ -68,7 +68,9 @@ class _Messages:
         self._is_plain = options.format == "nq" and is_timed and options.by is None
         offset, partition = (integers(rows, name) for name in ("offset", "partition"))
         if partition.max(initial=0) >= MOST_PARTITIONS:
-            raise SourceError(f"topic {topic}: it has more than {MOST_PARTITIONS:,} partitions: read it in several topics")
+            raise SourceError(
+                f"topic {topic}: it has more than {MOST_PARTITIONS:,} partitions: use several topics"
+            )
         self._n = arrival_numbers(offset, partition)
         self._micros = integers(rows, "micros")
         # A line ends where its message does.
