@@ -366,7 +366,8 @@ def _followed(
     most_bytes: int | None,
     piece_bytes: int,
 ) -> list[DataFrame]:
-    """Return the blocks of each stream. One source reads all streams, so that it knows when all have ended.
+    """Return the blocks of each stream. One source reads all streams, so that it knows when all have
+    ended.
     """
     from spaseq.spark.source.datasource import streams_text
 

@@ -224,7 +224,8 @@ class Lookup:
 
 
 def lookups(pattern: SequencePattern) -> dict[Graph, Lookup]:
-    """Return the GRAPH patterns of a query that have a key; ``_background.asked_once`` gives the conditions.
+    """Return the GRAPH patterns of a query that have a key; ``_background.asked_once`` gives the
+    conditions.
     """
     found: dict[Graph, list[tuple[str, Asked]]] = {}
     for name, part in pattern.gpms.items():

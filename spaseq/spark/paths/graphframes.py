@@ -4,11 +4,12 @@ A *step graph* is made from the GraphFrame: each of its edges makes a transition
 the states from which and to which it leads, and points in the direction of the search. So the search is the
 same for every query:
 
-- *Pregel*, for 512 sources at a time, with a bit for each: a vertex has one mask per state of the automaton, of as
-  many words of 64 bits as the sources need. The vertex sends new bits along the edges of their state; the edge's
-  ``next`` is their new state. Messages that meet are combined by OR. The search ends when no bit is new.
-- *Motifs*, if no path has more than three edges: chains of edges in which each edge starts in the state that the
-  edge before has reached, for all sources at once.
+- *Pregel*, for 512 sources at a time, with a bit for each: a vertex has one mask per state of the automaton,
+  of as many words of 64 bits as the sources need. The vertex sends new bits along the edges of their state;
+  the edge's ``next`` is their new state. Messages that meet are combined by OR. The search ends when no bit
+  is new.
+- *Motifs*, if no path has more than three edges: chains of edges in which each edge starts in the state that
+  the edge before has reached, for all sources at once.
 
 Step graphs are of the class of the given GraphFrame.
 
@@ -68,8 +69,7 @@ _ENDLESS: Final = 2**31 - 1
 
 
 def graphframe(spark: SparkSession, graph: KnowledgeGraph) -> GraphFrame:
-    """Return a KnowledgeGraph as a ``graphframes.GraphFrame``, for path queries and GraphFrames' own
-    algorithms.
+    """Return a KnowledgeGraph as a ``graphframes.GraphFrame``, for path queries and its own algorithms.
 
     Columns: ``id`` of ``vertices``; ``src``, ``dst``, ``relationship`` of ``edges``; terms as N-Triples.
     Raises EngineError if the session has no GraphFrames.
@@ -267,8 +267,7 @@ class _StepGraph:
         return pairs
 
     def _search(self, graph: GraphFrame, words: int) -> DataFrame:
-        """Return the vertices with ``reached``: per state, the starts from which a path here ends in this
-        state.
+        """Return the vertices with ``reached``: per state, the starts of paths that end here in this state.
 
         The empty path does not count: at its start, a bit is ``new`` in the initial states, but not
         ``reached``.

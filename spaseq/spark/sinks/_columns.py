@@ -1,4 +1,5 @@
-"""Answers as columns of Spark's types: the parts of every match, and variables of SELECT; or as events again.
+"""Answers as columns of Spark's types: the parts of every match, and variables of SELECT; or as events
+again.
 """
 
 from __future__ import annotations

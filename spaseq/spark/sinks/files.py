@@ -291,7 +291,8 @@ class Outputs:
 
 
 class OutputForm(StrEnum):
-    """What a file of matches contains: a line of JSON for each, or the events that CONSTRUCT makes of them.
+    """What a file of matches contains: a line of JSON for each, or the events that CONSTRUCT makes of
+    them.
     """
 
     NDJSON = "ndjson"

@@ -35,7 +35,8 @@ DRAFT: Final = ".draft-"
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What identifies a version of a file: its size in bytes, and when it was last written, in nanoseconds.
+    """What identifies a version of a file: its size in bytes, and when it was last written, in
+    nanoseconds.
     """
 
     size: int

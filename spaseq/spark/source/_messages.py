@@ -95,7 +95,8 @@ class _Messages:
                     yield concatenate(some)
 
     def _together(self, begin: int, end: int) -> tuple[list[EventBatch], list[int]] | None:
-        """Return the events of plain messages, and the numbers of the others; None if any cannot be parsed.
+        """Return the events of plain messages, and the numbers of the others; None if any cannot be
+        parsed.
         """
         texts = self._texts.slice(begin, end - begin)
         lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.int64)

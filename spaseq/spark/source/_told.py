@@ -39,7 +39,8 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def knowing(events: DataFrame, clock: Clock | None, streams: Iterable[str]) -> DataFrame:
-    """Return the same events, with metadata from which queries learn their clock, unless None, and streams.
+    """Return the same events, with metadata from which queries learn their clock, unless None, and
+    streams.
     """
     if clock is not None:
         events = events.withMetadata("clock", {_CLOCK: clock.value})
@@ -94,7 +95,8 @@ def _said(events: DataFrame, column: str, what: str) -> object:
 
 
 class _Heard(AccumulatorParam[Told]):
-    """Adds up the reports of tasks. The first of each kind is a warning, at the line that planned the query.
+    """Adds up the reports of tasks. The first of each kind is a warning, at the line that planned the
+    query.
     """
 
     def __init__(self, message: str) -> None:

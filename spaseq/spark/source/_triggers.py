@@ -81,7 +81,8 @@ def _note(options: Mapping[str, str]) -> Path:
 
 
 def _lost_behind_matches(plan: Any) -> tuple[tuple[str, ...], str | None]:
-    """Return the operators that return no rows behind the matches in a plan, and the first one found there.
+    """Return the operators that return no rows behind the matches in a plan, and the first one found
+    there.
     """
     name = plan.nodeName()
     if name == "UpdateEventTimeWatermarkColumn":
@@ -97,7 +98,8 @@ def _lost_behind_matches(plan: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def _uses_twice(plan: str) -> bool:
-    """Return whether one DataFrame feeds two stateful stages: the second one's shuffle has no watermark then.
+    """Return whether one DataFrame feeds two stateful stages: the second one's shuffle has no watermark
+    then.
     """
     watermarks = re.findall(rf"{_WATERMARK} ([0-9a-f-]{{36}})", plan)
     return "TransformWithState" in plan and len(set(watermarks)) < len(watermarks)

@@ -281,7 +281,8 @@ class Bucket:
     # --- state --------------------------------------------------------------------------------
 
     def changes(self) -> Changes:
-        """Return what must be stored since the last call, or since the state from which the bucket was made.
+        """Return what must be stored since the last call, or since the state from which the bucket was
+        made.
         """
         here = {kept.number: kept.data for kept in self._kept}
         added = {number: data for number, data in here.items() if number not in self._stored}

@@ -1,4 +1,5 @@
-"""A distributed query as its processes see it: the query, its clock, its buckets, and what these determine.
+"""A distributed query as its processes see it: the query, its clock, its buckets, and what these
+determine.
 """
 
 from __future__ import annotations

@@ -92,7 +92,8 @@ class Stateless:
             yield self._passed(waiting, bad)
 
     def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
-        """Process the events of a chunk; ``found``: the solutions of GRAPH patterns that were joined for it.
+        """Process the events of a chunk; ``found``: the solutions of GRAPH patterns that were joined for
+        it.
         """
         # New evaluators for each chunk, because an evaluator keeps its solutions of the background.
         self._gpms = evaluators(self._job, self.dictionary, besides(self._background, found, self.dictionary))

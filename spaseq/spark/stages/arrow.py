@@ -77,7 +77,8 @@ def from_blocks(
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
 ) -> Stage:
-    """Return the stateless stage on the rows of ``_blocks``; or the stage of ``_asking``, if the job has one.
+    """Return the stateless stage on the rows of ``_blocks``; or the stage of ``_asking``, if the job has
+    one.
     """
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
