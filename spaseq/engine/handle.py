@@ -189,8 +189,7 @@ class Handle(Delivery):
             self._pipeline.keep(events)
 
     def why(self, seconds: float = 3.0) -> Diagnosis:
-        """Return why the query has found no match, as far as can be determined; its counts if it has found
-        some.
+        """Return why the query has found no match, as far as can be determined; or its counts if it has.
 
         Runs the query again on a sample, its first events, both unchanged and with changes, for about
         ``seconds`` of processor time. If that is too short for the whole sample, a smaller sample is used,
