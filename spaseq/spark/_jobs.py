@@ -39,7 +39,7 @@ STREAM_BUCKETS: Final = 16
 
 
 class Options(TypedDict, total=False):
-    """The parameters that ``answers``, ``matches`` and ``run`` share; ``answers`` says what they mean."""
+    """The parameters that ``answers``, ``matches`` and ``run`` share; see ``answers``."""
 
     clock: Clock | str | None
     lateness: timedelta | str

@@ -22,8 +22,8 @@ WHERE { SEQ(A ; B+)
 
 
 def main() -> None:
-    """Loads what workers need, makes room for what they share, and becomes PySpark's daemon."""
-    # PySpark's daemon says on standard output where it listens.
+    """Load what workers need, freeze what they will share, and run PySpark's daemon."""
+    # PySpark's daemon prints its address on standard output, so nothing else may go there.
     with redirect_stdout(sys.stderr):
         exercise()
     freeze_worker()

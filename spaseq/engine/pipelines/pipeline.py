@@ -149,7 +149,7 @@ class Pipeline:
         return self._stats
 
     def count(self) -> None:
-        """Bring up to date what is counted rarely: single events, shed matches, use of limits.
+        """Update rarely updated counts: single events, shed matches, use of limits.
 
         Must be called in the turn.
         """

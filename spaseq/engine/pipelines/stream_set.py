@@ -33,9 +33,9 @@ _SLACK: Final = 16
 
 
 class DueWork(NamedTuple):
-    """What a query must do: process events, the first of them at this position, or go on as time has passed.
+    """Work of a query: to process events, the first of them at this position, or to advance its time.
 
-    ``before``: events that it was not given, and needs first, with their positions.
+    ``before``: events that the query was not given, and needs first, with their positions.
     """
 
     position: int

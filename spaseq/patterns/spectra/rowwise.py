@@ -464,7 +464,7 @@ class Rowwise:
         return lambda facts, _, left: extend(left, way(facts), subject, object_, spending)
 
     def _place(self, term: Term | Var) -> tuple[str, int | None]:
-        """The name of a variable or blank node, or a constant's id."""
+        """Return the name of a variable or blank node, or a constant's id."""
         if isinstance(term, Var):
             return term.name, None
         if isinstance(term, BlankNode):

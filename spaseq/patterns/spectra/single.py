@@ -164,7 +164,7 @@ def joined(
 
 
 def _place(term: Term | Var, bound: dict[str, int], dictionary: Dictionary) -> tuple[int, int]:
-    """Where a row has a term, if it has, and the id of a constant."""
+    """Return where a row has a term, if it has, and the id of a constant."""
     name = _name(term)
     if not name:
         assert not isinstance(term, Var)

@@ -97,7 +97,7 @@ class Asking:
         self._routes: dict[Group, Route] = {}
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[KeyRequest]:
-        """As ``Stateless.run``."""
+        """Process batches of events; see ``Stateless.run``."""
         for waiting, bad in together(batches, self._job, letters):
             yield self._asked(waiting, bad)
 
@@ -159,13 +159,13 @@ class Asking:
 
 
 def records(job: Job, all_asked: Iterable[KeyRequest], task: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, by its number."""
+    """Yield the rows of a task, by its number."""
     for place, asked in enumerate(all_asked):
         yield _record(job, asked, task, place)
 
 
 def end(job: Job, at: int | None) -> pa.RecordBatch:
-    """The row that says how far a stream has come that has ended; None: all have."""
+    """Return the row that says how far an ended stream has come; with None, that all streams have ended."""
     return _heads(job, at, 0, 0, [(None, None, None, at is None, 0)])
 
 
@@ -195,7 +195,7 @@ _NO_KEYS: Final[Ids] = np.zeros(0, dtype=np.int64)
 
 
 def _heads(job: Job, at: int | None, task: int, place: int, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    """The rows that ask for nothing; their keys spread them."""
+    """Return rows that ask for no key; their slots spread them over tasks."""
     assert job.joined is not None
     slot = job.joined.slots[(task + place) % len(job.joined.slots)]
     chunk = task << 32 | place

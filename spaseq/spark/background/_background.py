@@ -123,7 +123,7 @@ def besides(kb: KnowledgeBase, found: Mapping[Graph, Solutions], dictionary: Dic
 
 
 def tables(found: Sequence[Solutions | None], dictionary: Dictionary) -> bytes:
-    """The solutions of each GRAPH pattern, in the order of ``asked_once``; None where others bring them."""
+    """Return each GRAPH pattern's solutions, in the order of ``asked_once``; None if Spark joins them."""
     columns = [column for table in found if table is not None for column in table.columns.values()]
     used, local = numbered(dictionary, columns)
     arrays: dict[str, Any] = {}
@@ -216,5 +216,5 @@ def filed(spark: SparkSession, data: bytes) -> Filed:
 
 @lru_cache(maxsize=1)
 def _folder() -> TemporaryDirectory[str]:
-    """Where machines fetch them from as long as this process lives."""
+    """Return a folder from which machines fetch files as long as this process lives."""
     return TemporaryDirectory(prefix="spaseq-")

@@ -200,7 +200,7 @@ def placed(
 ) -> Placed:
     """Evaluate the GRAPH patterns of a query.
 
-    Patterns with more than ``limit`` solutions become rows if they have a key; of others, a warning is given.
+    Patterns with more than ``limit`` solutions become rows if they have a key. For others a warning is given.
     """
     asked = asked_once(pattern)
     if asked is None:
@@ -239,7 +239,9 @@ def _solutions(
     dictionary: Dictionary,
     limit: int,
 ) -> Solutions | DataFrame:
-    """The solutions of a GRAPH pattern; as terms of a DataFrame if Spark evaluates it, and they are more."""
+    """Return the solutions of a GRAPH pattern; as terms of a DataFrame if Spark evaluates it, and they are
+    more.
+    """
     if isinstance(graphs, KnowledgeBase):
         return graphs.restrict(pattern.query.knowledge).solutions(graph, dictionary)
     visible = {name.value for name in pattern.query.knowledge} or set(graphs.names)

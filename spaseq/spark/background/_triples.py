@@ -72,8 +72,8 @@ _BLOCK: Final = 1 << 18
 #: Parts for each of Spark's partitions. Only one at a time is in the memory of a task.
 _PARTS: Final = 8
 
-#: A row is a block of ``triples`` (p, s, o) or ``terms`` (id, ends, text) for a ``part``, or says what is
-#: wrong or was left out.
+#: A row is a block of ``triples`` (p, s, o) or ``terms`` (id, ends, text) for a ``part``, or reports errors
+#: and omissions.
 _CODED: Final = "part int, triples binary, terms binary, problem string, note string"
 _ARROW: Final = arrow_schema(_CODED)
 
@@ -91,7 +91,7 @@ class Numbered(NamedTuple):
 
 
 def numbers(dictionary: Dictionary, ids: Ids, seed: int = 0) -> Ids:
-    """The numbers of some terms, each id once: the same in every process."""
+    """Return the numbers of some terms, each id once: the same in every process."""
     table = labelled(dictionary, ids)
     found = np.full(len(ids), seed, dtype=np.int64)
     kernels.hash_terms(table.terms, table.arena, ids, found)
@@ -197,7 +197,7 @@ def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, c
 
 
 def _form(location: str) -> tuple[str, str | None]:
-    """The format that a file's name says, and how it is packed."""
+    """Return the format and the compression that a file's name shows."""
     suffixes = [suffix[1:].lower() for suffix in PurePosixPath(location).suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else None
     return suffixes[-1] if suffixes else "", packing
@@ -326,7 +326,7 @@ def _unpacked(data: bytes, packing: str | None) -> bytes:
 
 
 def _told(batches: Iterable[pa.RecordBatch], coder: Coder, coded: _Stage) -> Iterator[pa.RecordBatch]:
-    """The blocks of a task; what is wrong, and what was warned of, is a row, too, which the driver shows."""
+    """Yield a task's blocks. Errors and warnings are rows too, which the driver shows."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         problem: str | None = None
@@ -400,7 +400,9 @@ class Coder:
             yield from self.of_lines("".join(f"{triple} .\n" for triple in some).encode(), place)
 
     def of_lines(self, text: bytes, place: str) -> Iterator[pa.RecordBatch]:
-        """The same of lines of N-Triples, or of N-Quads of this graph. Raises KnowledgeError for others."""
+        """Do the same for lines of N-Triples, or of N-Quads of this graph. Raises KnowledgeError for other
+        text.
+        """
         if len(self._dictionary) > _TERMS:
             self._forget()
         text = text.removeprefix(MARK)
@@ -424,14 +426,14 @@ class Coder:
             yield self.block()
 
     def _reads(self, text: bytes) -> bool:
-        """Whether all lines are plain, and of this graph."""
+        """Return whether all lines are plain, and of this graph."""
         if not self._quads.read(text):
             return False
         s, _, _, graph = self._quads.rows[:4, : self._quads.count]
         return bool(np.isin(graph[s >= 0], (UNBOUND, self._graph)).all())
 
     def _judged(self, text: bytes, place: str) -> bytes:
-        """The triples of lines of which some are odd."""
+        """Return the triples of lines of which some are not plain."""
         form = RdfFormat.N_QUADS
         try:
             triples = list(_triples(self.name, lambda: io.BytesIO(text), form, place))
@@ -446,7 +448,7 @@ class Coder:
         return "".join(f"{triple} .\n" for triple in triples).encode()
 
     def _scoped(self, ids: Ids, place: str) -> Ids:
-        """The same terms, with blank nodes that are this place's own."""
+        """Return the same terms, with blank nodes that are this place's own."""
         is_label = self._dictionary.table().terms[ids, KIND] == LABEL
         if not is_label.any():
             return ids
@@ -469,7 +471,7 @@ _NO_BYTES: Final = np.zeros(0, dtype=np.uint8)
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[tuple[list[int], dict[str, list[Any]]]]:
-    """The blocks of each part: the graph of each block, and the arrays of all by their names."""
+    """Yield the blocks of each part: the graph of each block, and the arrays of all by their names."""
     rows = (row for batch in batches for row in batch.to_pylist())
     for _, members in groupby(rows, key=lambda row: row["part"]):
         graphs: list[int] = []
@@ -490,7 +492,7 @@ def _triples_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _terms_once(clashes: Accumulator[int]) -> _Stage:
-    """The same for terms; ``clashes`` counts numbers of several terms."""
+    """Do the same for terms; ``clashes`` counts the numbers that several terms have."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, found in _blocks(batches, "terms"):

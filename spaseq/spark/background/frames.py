@@ -168,7 +168,7 @@ class SparkKnowledge:
         return reduce(DataFrame.unionAll, tables)
 
     def texts(self, rows: DataFrame) -> DataFrame:
-        """The same with terms in N-Triples."""
+        """Return the same with terms in N-Triples."""
         for name in rows.columns:
             named = self.terms.select(F.col("id").alias(name), F.col("term").alias(f"{name} term"))
             rows = rows.join(named, name).drop(name).withColumnRenamed(f"{name} term", name)

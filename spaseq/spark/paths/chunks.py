@@ -34,7 +34,9 @@ _ROWS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class _Shipped:
-    """A query as executors get it: its product, what is wanted, the nodes' terms, its text and limits."""
+    """A query as sent to executors: its product, which pairs are wanted, the nodes' terms, its text and
+    limits.
+    """
 
     arrays: Machine
     wanted: Flags

@@ -61,7 +61,7 @@ _LINKAGE: Final = re.compile(
     r"|IncompatibleClassChangeError|UnsupportedClassVersionError)[^\n]*"
 )
 
-#: How Py4J says that what Python calls is not there.
+#: Py4J's words for a call of something that does not exist.
 _NO_METHOD: Final = re.compile(r"Py4JException: Method (\w+)\(.*\) does not exist")
 
 #: More steps than any search takes: Pregel stops by itself.
@@ -119,7 +119,9 @@ def _require_new(package: ModuleType) -> None:
 
 
 def _lacking(spark: SparkSession, error: Py4JError) -> EngineError | None:
-    """What an error says that GraphFrames lacks in the JVM; None if it is about something else."""
+    """Return an error that names what GraphFrames lacks in the JVM; None if ``error`` is about something
+    else.
+    """
     import graphframes
 
     ours: str = graphframes.__version__

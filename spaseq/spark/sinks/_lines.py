@@ -37,12 +37,12 @@ MOST_PARTITIONS: Final = 1 << _PARTITION_BITS
 
 
 def arrival_numbers(offset: Ids, partition: Ids) -> Ids:
-    """The arrival numbers of the first events of messages."""
+    """Return the arrival numbers of the first events of messages."""
     return ((offset << _PARTITION_BITS) | partition) << _EVENT_BITS
 
 
 def place_of(topic: str, number: int) -> str:
-    """Where the message of an arrival number is.
+    """Return where the message of an arrival number is.
 
     >>> place_of("trades", (7 << 12 | 3) << 10 | 5)
     'topic trades, partition 3, offset 7'

@@ -156,7 +156,7 @@ class AnswerFiles:
                         delete(path)
 
     def drafts(self, batches: Iterable[pa.RecordBatch], run: str) -> list[dict[str, str]]:
-        """Write the answers of a task as they come, and return what was written where."""
+        """Write a task's answers to drafts, and return which drafts it has written."""
         drafts: list[dict[str, str]] = []
         with ExitStack() as open_files:
 
@@ -221,7 +221,7 @@ class Outputs:
         return blake2b(self.text.encode(), digest_size=6).hexdigest()
 
     def of(self, what: str) -> str:
-        """The folder of matches or letters."""
+        """Return the folder of matches or letters."""
         return self.folder if what == MATCHES else self.letters
 
     def prefix(self, what: str) -> str:

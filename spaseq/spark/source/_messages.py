@@ -120,7 +120,7 @@ class _Messages:
     def _batch(
         self, clock: Clock, begin: int, events: _Events, chosen: Mask, triples: tuple[Ids, Ids, Ids, Ids]
     ) -> EventBatch:
-        """The chosen ones of some messages, of which ``begin`` is the first, as events on one clock."""
+        """Return the chosen messages as events on one clock; ``begin``: the number of the first message."""
         message, s, p, o = triples
         if not chosen.all():
             own = chosen[message]

@@ -44,7 +44,7 @@ class Piece:
     options: str
 
     def row(self, stream: str) -> dict[str, Any]:
-        """As a block, see ``_blocks``."""
+        """Return the piece as a block, see ``_blocks``."""
         whole = self.end is None
         return {
             "stream": stream,

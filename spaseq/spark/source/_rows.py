@@ -154,7 +154,9 @@ def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
 def all_rows(
     found: Iterable[EventBatch], letters: list[BadEvent], dictionary: Dictionary, n: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some events, and of the dead letters that came with them; ``n``: a number for these."""
+    """Yield the rows of some events, and of the dead letters that came with them; ``n``: a number for
+    these.
+    """
     yield from map(rows_of, found)
     if letters:
         bad = [{"stream": one.stream, "n": n, "bad": letter_line(one)} for one in letters]

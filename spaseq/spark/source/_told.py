@@ -39,9 +39,7 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def knowing(events: DataFrame, clock: Clock | None, streams: Iterable[str]) -> DataFrame:
-    """Return the same events, with metadata from which queries learn their clock, unless None, and
-    streams.
-    """
+    """Return the same events, with their streams and (unless None) clock as metadata for queries."""
     if clock is not None:
         events = events.withMetadata("clock", {_CLOCK: clock.value})
     return events.withMetadata("stream", {_STREAMS: sorted(streams)})
@@ -68,7 +66,7 @@ def clock_of(events: DataFrame, given: Clock | str | None) -> Clock:
 
 
 def check_events(events: DataFrame, query: Query) -> None:
-    """Raises SourceError for a DataFrame without events, and for a stream that the query does not declare."""
+    """Raise SourceError for a DataFrame without events, and for a stream that the query does not declare."""
     if events.isStreaming and "EventTimeWatermark" in events._jdf.queryExecution().analyzed().toString():
         raise EngineError("these events have a watermark already: leave withWatermark out, and say lateness=")
     have = {field.name: field.dataType.simpleString() for field in events.schema.fields}

@@ -44,7 +44,7 @@ class SpaseqDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "spaseq"
 
     def schema(self) -> str:
@@ -72,7 +72,7 @@ class _Stream:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> _Stream:
-        """Raises SourceError for a missing, unknown or wrong option."""
+        """Raise SourceError for a missing, unknown or wrong option."""
         for needed in ("path", "stream"):
             if needed not in values:
                 raise SourceError(f"format spaseq needs the option {needed!r}")
@@ -103,7 +103,7 @@ class _Input:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> _Input:
-        """Raises SourceError for a missing, unknown or wrong option.
+        """Raise SourceError for a missing, unknown or wrong option.
 
         ``streams``, the options of several streams as a list in JSON, is for ``queries.planned``.
         """

@@ -100,7 +100,9 @@ def _messages(
 
 
 def _of_topics(value: str, topics: Sequence[str]) -> str:
-    """An option of the connector, such as ``startingOffsets``: by topic, only what it says of these."""
+    """Return an option of the connector, such as ``startingOffsets``; of values by topic, only these
+    topics'.
+    """
     if not value.lstrip().startswith("{"):
         return value
     return json.dumps({topic: said for topic, said in json.loads(value).items() if topic in topics})

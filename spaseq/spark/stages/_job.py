@@ -197,7 +197,7 @@ def pattern_of(text: str, functions: bytes = b"") -> SequencePattern:
 
 
 def pickled(query: Query) -> bytes:
-    """The user's functions in a query, for ``Job.functions``; empty if it has none.
+    """Return the user's functions in a query, for ``Job.functions``; empty if it has none.
 
     Raises EngineError for a function that cannot be pickled.
     """
@@ -233,7 +233,7 @@ def _unpickled(functions: bytes) -> dict[str, OwnFunction]:
 
 
 def undeclared(stream: str, declared: Iterable[str]) -> str:
-    """What is wrong with an event of this stream."""
+    """Return the reason why an event of this undeclared stream is refused."""
     declared = sorted(declared)
     near = difflib.get_close_matches(stream, declared, 1)
     hint = f" (did you mean <{near[0]}>?)" if near else ""

@@ -65,7 +65,11 @@ class BucketStep:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a step has left: how the state has changed, under which token, and what the bucket waits for."""
+    """The result of a step: the new state's token, the changes to the old state, and what is left.
+
+    ``held``: the time of the first event not yet processed, or a lower bound of it. ``waits``: whether
+    matches may still result without more events.
+    """
 
     token: str
     changes: Changes

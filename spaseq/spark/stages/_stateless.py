@@ -33,7 +33,7 @@ from spaseq.terms.values import NO_NUMBER
 #: By a function's IRI: the number of failed calls, and the warning of the first one.
 Failed = dict[Hashable, tuple[int, str]]
 
-#: So many events go through the GPMs at once, if there are so many.
+#: How many events go through the GPMs at once, if there are enough.
 _TOGETHER: Final = 1 << 16
 
 

@@ -148,7 +148,7 @@ def _staged(
 
 
 def _dictionary(job: Job) -> Dictionary:
-    """The dictionary of the stage that reads events."""
+    """Return the dictionary of the stage that reads events."""
     return (stage_of(job, Stateless) if job.joined is None else stage_of(job, Asking)).dictionary
 
 
@@ -165,7 +165,7 @@ def all_ended(job: Job) -> list[tuple[object, ...]]:
 
 
 def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
-    """The rows of ``BETWEEN`` that tell what became of some events."""
+    """Return the rows of ``BETWEEN`` for the results of some events."""
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
     over = json.dumps(passed.matched).encode() if job.counted else passed.over
     rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, over, False, passed.events)]
