@@ -155,11 +155,11 @@ class Engine:
     ) -> Handle:
         """Add a query; it sees the events from now on.
 
-        ``on_match`` is called with every match, in the thread whose call completed it. Its exceptions are
-        raised at the end of that call, after everything else: the first one, with a note for each further
-        one. ``latency``: the query's bound instead of the engine's. ``weight``: the query's share of the
-        engine's ``memory`` is proportional to it. A query that cannot keep its bound without false matches
-        runs without one, and a warning says so.
+        ``on_match`` is called with every match, in the thread that made the call which completed it. Its
+        exceptions are raised at the end of that call, after everything else: the first one, with a note for
+        each further one. ``latency``: the query's bound instead of the engine's. ``weight``: the query's
+        share of the engine's ``memory`` is proportional to it. A query that cannot keep its bound without
+        false matches runs without one, and a warning says so.
 
         ``name``: the key in ``queries``; a ``state`` needs it. If the same query is already registered under
         the name, its handle is returned and calls ``on_match`` from now on. If another query has the name, or

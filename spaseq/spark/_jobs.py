@@ -33,8 +33,8 @@ Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 #: What to do with a checkpoint of other background graphs, see ``answers``.
 KbChanged = Literal["error", "replay"]
 
-#: The default number of a stream's buckets. It differs from shuffle partitions, whose number may change with
-#: a restart.
+#: The default number of a stream's buckets. It differs from shuffle partitions, as a restart may have another
+#: number of these.
 STREAM_BUCKETS: Final = 16
 
 

@@ -434,7 +434,7 @@ class QuerySet:
     def deliver(self) -> None:
         """Give callbacks the matches that an interrupt has left."""
         self._take()
-        for _, handle in self._queries:  # also those that are over
+        for _, handle in self._queries:  # including queries that are over
             handle.deliver()
         self._hand_on()
 

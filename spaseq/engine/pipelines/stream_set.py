@@ -317,7 +317,7 @@ class StreamSet:
             if query.pipeline.member is not None:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
-        for query in new:  # also those that the first event does not concern
+        for query in new:  # including queries that the first event does not concern
             try:
                 if not query.handle.is_over:
                     query.pipeline.begin(batch)

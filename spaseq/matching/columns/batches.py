@@ -74,7 +74,7 @@ _FEW: Final = 64
 
 
 class BatchColumns:
-    """The batches whose events later matches may contain, and the numbers of their terms.
+    """The batches with events that later matches may contain, and the numbers of their terms.
 
     ``read``: the variables that tables read, each with its GPM's position in ``gpms``; some of them are
     ``derived``. ``constants``: the ids of the terms in tables. ``past`` has the batches, ``numbers`` the

@@ -151,7 +151,7 @@ class Quick(ByColumns, Protocol):
 
 
 class Immediate:
-    """Time for matchers whose matches are certain at their last event: no match waits."""
+    """Time for matchers that are certain of each match at its last event: no match waits."""
 
     @property
     def waits(self) -> bool:

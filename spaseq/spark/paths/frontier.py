@@ -54,7 +54,7 @@ def without_edges(
 
 
 def directed(pairs: DataFrame, ends: list[str] | None, *, backwards: bool) -> DataFrame:
-    """Return a search's pairs whose target is among ``ends``, as ``source`` and ``target`` of the paths."""
+    """Return a search's pairs with a target among ``ends``, as ``source`` and ``target`` of the paths."""
     if ends is not None:
         pairs = pairs.where(F.col("target").isin(ends))
     if backwards:

@@ -55,7 +55,7 @@ def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
     )
 
 
-#: Texts whose only escapes are those of characters that an IRI must not contain.
+#: Texts with no escapes except those of characters that an IRI must not contain.
 _ESCAPED: Final = r"^([^%]|%([01][0-9A-F]|20|22|3C|3E|5C|5E|60|7B|7C|7D))*$"
 
 

@@ -229,7 +229,7 @@ class Outputs:
         return f"{what}-{self.query}-"
 
     def files(self, what: str, begin: str = "") -> list[str]:
-        """Return the query's files whose names begin with ``begin`` and the prefix."""
+        """Return the query's files with names that begin with ``begin`` and the prefix."""
         prefix = begin + self.prefix(what)
         return [path for path in names(self.of(what)) if path.rpartition("/")[2].startswith(prefix)]
 

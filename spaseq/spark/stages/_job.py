@@ -44,7 +44,7 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The numbers of the GRAPH patterns whose solutions Spark joins, see ``_asking``.
+    """The numbers of the GRAPH patterns with solutions that Spark joins, see ``_asking``.
 
     ``slots``: numbers that Spark's hash spreads evenly over shuffle partitions.
     """
@@ -109,12 +109,12 @@ class Job:
 
     ``text`` is its canonical text. ``start``: when its tumbling windows begin, None if it has none.
     ``buckets``: their numbers. ``kb``: its background graphs, see ``_background``. ``is_stream``: whether
-    events come in micro-batches, so that some may be late. ``joined``: the GRAPH patterns whose solutions are
-    not in ``kb``. ``background``: a hash of ``kb``, by which processes know it. ``topics``: see ``Topics``.
-    ``graphs``: a hash of the contents of all background graphs, see ``_contents``. ``replays``: whether
-    states keep all events with their graphs, to be matched anew if ``graphs`` change. ``placing``: where the
-    background graphs are, as Spark's plan shows it. ``counted``: whether the solutions of GPMs are counted,
-    for ``analyze``.
+    events come in micro-batches, so that some may be late. ``joined``: the GRAPH patterns with solutions that
+    are not in ``kb``. ``background``: a hash of ``kb``, by which processes know it. ``topics``: see
+    ``Topics``. ``graphs``: a hash of the contents of all background graphs, see ``_contents``. ``replays``:
+    whether states keep all events with their graphs, to be matched anew if ``graphs`` change. ``placing``:
+    where the background graphs are, as Spark's plan shows it. ``counted``: whether the solutions of GPMs are
+    counted, for ``analyze``.
 
     A checkpoint may continue with other values of these: ``bound``, kept by each bucket by shedding;
     ``shapes``, to which events must conform, as N-Triples (empty: none). ``functions``: the user's, see

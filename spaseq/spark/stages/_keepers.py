@@ -3,8 +3,8 @@
 Spark gives a bucket to any of its Python workers, mostly to another one than before. Restoring a bucket from
 its state is expensive: the events of its window are matched again. So a few keeper processes hold the
 buckets, and all workers of a machine ask them. Without keepers, the worker holds its buckets itself. A step
-brings new chunks, and the token of the state that Spark has. A keeper whose bucket has this token continues
-with it; otherwise the keeper asks for the state.
+brings new chunks, and the token of the state that Spark has. If the keeper has the bucket with this token, it
+continues with that bucket; if not, it asks for the state.
 
 The daemon of Spark's Python workers (``spaseq.spark.daemon``) first forks a *nursery*. It has everything
 loaded, and only forks keepers when a worker asks for one. Workers reach keepers by sockets in a folder of

@@ -33,7 +33,7 @@ from spaseq.terms.dictionary import Dictionary
 
 
 class _Given(GpmEvaluator):
-    """A GPM whose solutions come from another process; only EXISTS is evaluated here."""
+    """A GPM with solutions from another process; only EXISTS is evaluated here."""
 
     now: Solutions
 

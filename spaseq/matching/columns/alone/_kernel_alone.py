@@ -106,7 +106,7 @@ EVENT_HEADER: Final = 10
 FIRSTS: Final = 1 << 13
 
 #: Values returned instead of a size. LARGE: too many solutions, or a filter that compiled code cannot decide.
-#: UNSEEN: a filter reads a term of unknown value, whose id is written after the header.
+#: UNSEEN: a filter reads a term of unknown value; its id is written after the header.
 LARGE: Final = -1
 UNSEEN: Final = -2
 #: The code of a term of unknown value.

@@ -261,8 +261,8 @@ class Taking:
         # The patterns to evaluate; the events so far, if there are any.
         self._asked: Sequence[PushedPattern] = ()
         self._singles: Singles | None = None
-        # The joins of events; the joins of events whose solutions Python has found; and the function that
-        # makes both.
+        # The joins of events; the joins of events with solutions found in Python; and the function that makes
+        # both.
         self._joins: Joins | None = None
         self._by_python: Joins | None = None
         self._make: Callable[..., Joins] = Joins
@@ -308,7 +308,7 @@ class Taking:
     def take_solved(
         self, event: Single, start: int, axis: int, oldest: int, solved: Sequence[Values]
     ) -> Ints:
-        """Do ``take`` for an event whose solutions ``solve`` has returned."""
+        """Do ``take`` for an event with these solutions, which ``solve`` has returned."""
         singles = self._singles
         assert singles is not None
         by_question = dict(zip(singles.asked, solved, strict=True))
