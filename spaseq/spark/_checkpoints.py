@@ -38,8 +38,8 @@ _RENAMING: Final = (".FileContextBasedCheckpointFileManager", ".FileSystemBasedC
 def committing(spark: SparkSession, checkpoint: str | Path) -> Iterator[None]:
     """Let streams that are started inside this context write the checkpoint as its file system can.
 
-    In a bucket (``s3a:``) a file is uploaded whole or not at all, provided that the session has the committer
-    for it and the user has not configured one. Without the committer, a file is renamed by a copy and a
+    In a bucket (``s3a:``) a file is uploaded whole or not at all, if the session has the committer for it. A
+    committer that the user has configured is kept. Without a committer, a file is renamed by a copy and a
     deletion, and a warning says so.
     """
     known: str | None = spark.conf.get(_SETTING, None)

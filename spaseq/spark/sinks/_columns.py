@@ -83,8 +83,8 @@ def types_of(
 ) -> dict[str, DataType | Key]:
     """Return the variables that are to be columns, and their types; ``keys`` are the template's columns.
 
-    Raises EngineError for a name that the query does not select, for the name of a column of every match, and
-    for a type that Spark does not have.
+    Raises EngineError for a name that the query does not select or that is a column of every match. Also
+    raises it for a type that Spark does not have.
     """
     if isinstance(given, str):
         schema = _type_of(f"struct<{given}>", "name each column and its type, as in 'price double, k string'")

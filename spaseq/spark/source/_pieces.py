@@ -2,8 +2,8 @@
 
 N-Quads and NDJSON are cut near multiples of a size, wherever an event ends. A file of another format, or a
 compressed one, is one piece. Since the cuts depend on the file alone, an offset means the same events however
-often they are read. A piece's arrival numbers count up from the byte at which it begins (plus the bytes of
-all files before), so they grow along the stream. In a file of one piece they equal the file's own numbers.
+often they are read. A piece's arrival numbers count up from the byte at which it begins, plus the bytes of
+all files before. So they grow along the stream. In a file of one piece they equal the file's own numbers.
 """
 
 from __future__ import annotations

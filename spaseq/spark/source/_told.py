@@ -1,7 +1,7 @@
 """What is known of a DataFrame of events before it is read, and what its readers report to the driver.
 
-The clock and the streams of events that this package makes are metadata of their columns, so that a query can
-be checked when it is planned. Faults that only the workers see, when they read rows, are counted by an
+If this package made the events, their clock and streams are metadata of the columns. So a query can be
+checked when it is planned. Faults that only the workers see, when they read rows, are counted by an
 accumulator. The driver shows them as a warning, at the line that planned the query.
 """
 

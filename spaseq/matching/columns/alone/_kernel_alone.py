@@ -1,4 +1,4 @@
-"""An event that came alone: its triples in, the solutions of its graph patterns and a batch of one event out.
+"""A single event: its triples in; the solutions of its graph patterns, and a batch of one event, out.
 
 ``asked``, the same for all events, has tables in one array:
 
@@ -18,10 +18,10 @@
     of a GPM    its question
     of a column its GPM, and which pick it is
 
-An event begins ``at`` a place in ``store`` with its position, time, number, and place on the window's axis;
-how many events were kept before it, the number of ``codes``, the number of triples; the rank of its stream,
-that stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on ``store`` has, for each event
-that is kept, where its solutions of each question begin; then the solutions.
+An event is stored from position ``at`` of ``store`` on: its position, time, number, and place on the window's
+axis; how many events were kept before it; the numbers of ``codes`` and of its triples; the rank of its stream,
+the stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on, ``store`` has the places where
+each kept event's solutions of each question begin, and then the solutions.
 """
 
 from __future__ import annotations

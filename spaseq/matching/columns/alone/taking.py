@@ -52,8 +52,7 @@ _Compiled = tuple[SingleJoin, tuple[Cell, Cell], list[int]]
 class Joins:
     """Joins of an event's triples by compiled code; ``batch`` is the event in the layout of ``nfa``'s kernel.
 
-    The solutions of patterns that are more than a join of few triples and numeric filters are computed in
-    Python and given to the compiled code.
+    Compiled code joins few triples and filters numbers. The solutions of other patterns are given to it.
     """
 
     def __init__(
