@@ -1,4 +1,4 @@
-"""A single event: its triples in; the solutions of its graph patterns, and a batch of one event, out.
+"""A single event → the solutions of its graph patterns, and a batch of one event.
 
 ``asked``, the same for all events, has tables in one array:
 
@@ -19,7 +19,7 @@
     of a column its GPM, and which pick it is
 
 An event is stored from position ``at`` of ``store`` on: its position, time, number, and place on the window's
-axis; how many events were kept before it; the numbers of ``codes`` and of its triples; the rank of its stream,
+axis; how many events were kept before it; the numbers of ``codes`` and of its triples; its stream's rank,
 the stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on, ``store`` has the places where
 each kept event's solutions of each question begin, and then the solutions.
 """
