@@ -1,4 +1,4 @@
-"""Single events as a few numbers: their columns are made on demand, or of many events at once."""
+"""Single events as a few numbers; columns are made on demand, or for many events at once."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ class Single(EventBatch):
         return 1
 
     def live_ids(self) -> Iterable[Ids]:
-        """The ids that the event holds."""
+        """Return the ids that the event holds."""
         return (np.array((self.at.stream, self.named, *self.terms), dtype=np.int64),)
 
     def stamp(self, event: int) -> Stamp:
-        """What orders the event."""
+        """Return the stamp that orders the event."""
         del event
         return self.at
 
     def triples(self, event: int) -> Iterator[tuple[int, int, int]]:
-        """Its triples, as ids."""
+        """Yield its triples, as ids."""
         del event
         terms = self.terms
         return zip(terms[0::3], terms[1::3], terms[2::3], strict=True)
 
     def renumber(self, start: int) -> Single:
-        """The same event with another arrival number."""
+        """Return the same event with another arrival number."""
         time, stream, n = self.at
         if n == start:
             return self
@@ -121,9 +121,9 @@ def several(
     first: int,
     events: Sequence[tuple[int, int, int, Sequence[int]]],
 ) -> EventBatch:
-    """Return events of one stream: of each any number, its time, its graph's name, and its terms.
+    """Return events of one stream; ``first`` is the arrival number of the first one.
 
-    ``first`` is the arrival number of the first.
+    ``events``: for each an ignored number, its time, its graph's name, and its terms.
     """
     if len(events) == 1:
         ((_, time, graph, terms),) = events

@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(StrEnum):
-    """What the times of a stream count."""
+    """The unit of a stream's times."""
 
     INSTANTS = "instants"
     TICKS = "ticks"
@@ -57,7 +57,7 @@ class Clock(StrEnum):
 
 
 def microseconds(moment: datetime) -> int:
-    """Microseconds since the epoch, exactly; a datetime without a timezone counts as UTC."""
+    """Return microseconds since the epoch, exactly; a datetime without a timezone counts as UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - _EPOCH) // timedelta(microseconds=1)
@@ -210,7 +210,7 @@ OfTriples = tuple[Ids | Subjects, Ids, Ids]
 
 
 class LateBatch(EventBatch):
-    """A batch with subjects that become terms when they are first read.
+    """A batch of which subjects become terms only when they are read.
 
     Most events of a table concern no query, and their subjects need no term. A run over 400,000 events, of
     which 115 concern the query, takes 3.5 times as long if all subjects become terms.
@@ -370,8 +370,9 @@ class BatchBuilder:
         self._offset.append(len(self._triples))
 
     def add_all(self, time: Ids, offset: Ids, triples: Ids, terms: Sequence[Term]) -> None:
-        """Add events without names; ``triples`` are indexes of ``terms``, no triple twice in an event. As
-        ``add``.
+        """Add events without names, like ``add``.
+
+        ``triples`` are indexes of ``terms``; no event has the same triple twice.
         """
         owners = np.repeat(np.arange(len(time)), np.diff(offset))[:, None]
         with self._dictionary.lock:

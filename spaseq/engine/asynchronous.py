@@ -30,7 +30,7 @@ from spaseq.why.diagnosis import Diagnosis
 
 T = TypeVar("T")
 
-#: At most this many matches are taken from the engine at once; the others stay under its limits.
+#: The most matches that are taken from the engine at once; the others still count for its limits.
 _AT_ONCE: Final = 1_024
 
 
@@ -114,8 +114,8 @@ class AsyncEngine:
     async def feed(self, *sources: Source) -> None:
         """Read sources to their end, while other calls go on. See ``Engine.feed``.
 
-        If cancelled, it ends after the current batch, live sources at once; a waiting read does not block
-        that.
+        If cancelled, it stops after the current batch, or at once for live sources. A read that waits does
+        not delay this.
         """
 
         def read() -> None:
@@ -139,9 +139,9 @@ class AsyncEngine:
         await self._end(Engine.abandon)
 
     async def call(self, do: Callable[[Engine], T], *, undo: Callable[[T], object] | None = None) -> T:
-        """Call ``do`` with the engine in its thread, after all earlier calls.
+        """Call ``do`` with the engine in its thread, after all earlier calls; return the result.
 
-        ``undo`` is called there with the result if the awaiting task is gone.
+        If the awaiting task was cancelled meanwhile, ``undo`` is called there with the result.
         """
         return await self._worker.awaited(lambda: do(self._engine), undo)
 
@@ -178,9 +178,9 @@ class AsyncHandle(AsyncIterator[Match]):
     """A query in an ``AsyncEngine``, and its matches: ``async for match in handle``.
 
     Each match comes once, in the order of delivery, as soon as it is found, until the query or the engine
-    ends. If several tasks wait, each match goes to one of them. A match for a cancelled task goes to the next
-    one. After the last match, ``error`` is raised if there is one. Without a waiting task, matches stay in
-    the engine and count against its ``Limits``.
+    ends. If several tasks wait, each match goes to one of them; a match for a cancelled task goes to the next
+    one. If the query has an ``error``, it is raised after the last match. While no task waits, matches stay
+    in the engine and count against its ``Limits``.
     """
 
     def __init__(self, handle: Handle, worker: Worker) -> None:
@@ -239,7 +239,9 @@ class AsyncHandle(AsyncIterator[Match]):
         return await self._worker.awaited(lambda: self.handle.stats)
 
     async def why(self, seconds: float = 3.0) -> Diagnosis:
-        """Return why the query has found no match. See ``Handle.why``; the engine waits meanwhile."""
+        """Return why the query has found no match. See ``Handle.why``. Other calls of the engine wait
+        meanwhile.
+        """
         return await self._worker.awaited(lambda: self.handle.why(seconds))
 
     async def cancel(self) -> None:
@@ -342,10 +344,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class Worker:
-    """A daemon thread that runs calls in order; started when needed, until ``end``.
+    """A daemon thread that runs calls in order. It is started when needed, and runs until ``end``.
 
     ``idle`` is called whenever the queue is empty. ``is_over``: the engine is closed. Exceptions of a call or
-    of ``idle`` are logged, and the thread goes on. If the thread dies all the same, another one replaces it.
+    of ``idle`` are logged, and the thread continues. If the thread dies nevertheless, another one replaces
+    it.
     """
 
     def __init__(self, idle: Callable[[], None]) -> None:

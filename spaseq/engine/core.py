@@ -92,7 +92,7 @@ class Core:
         self.end()
 
     def perform(self, task: Callable[[], None], events: int = 1) -> None:
-        """As ``do``, but exceptions are raised at the ``end`` of the call."""
+        """Do ``do``, but raise exceptions only at the ``end`` of the call."""
         self.turn.used = True
         if self.built:
             self.arrive_built()

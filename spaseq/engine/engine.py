@@ -155,17 +155,19 @@ class Engine:
     ) -> Handle:
         """Add a query; it sees the events from now on.
 
-        ``on_match`` is called with every match, in the thread that brought its last event. Its exceptions are
-        raised at the end of that thread's call, after everything else: the first one, with a note for each
-        further one. Raises ``QueryError``; ``KnowledgeError`` for a background graph that the engine does not
-        have; ``EngineError`` if REGISTER STREAM would make the query read its own output. ``latency``: the
-        query's bound instead of the engine's. ``weight``: its share of the engine's ``memory`` is in
-        proportion to this. A query that could not keep its bound without false matches runs without one, and
-        a warning says so.
+        ``on_match`` is called with every match, in the thread that made the call which completed it. Its
+        exceptions are raised at the end of that call, after everything else: the first one, with a note for
+        each further one. ``latency``: the query's bound instead of the engine's. ``weight``: the query's
+        share of the engine's ``memory`` is proportional to it. A query that cannot keep its bound without
+        false matches runs without one, and a warning says so.
 
-        ``name``: the key in ``queries``; a ``state`` needs it. If this query is already registered under the
-        name, its handle is returned and calls ``on_match`` from now on. Another query of that name (or other
-        bounds) raises; with ``replace``, it is cancelled, and the new query starts in its place.
+        ``name``: the key in ``queries``; a ``state`` needs it. If the same query is already registered under
+        the name, its handle is returned and calls ``on_match`` from now on. If another query has the name, or
+        the same one has other bounds, the call raises; with ``replace``, the old query is cancelled and the
+        new one starts in its place.
+
+        Raises ``QueryError``; ``KnowledgeError`` for a background graph that the engine does not have;
+        ``EngineError`` if REGISTER STREAM would make the query read its own output.
         """
         bound = self._bounds.of(latency, weight)
         prepared = as_query(query, self._core.limits)
@@ -197,10 +199,10 @@ class Engine:
         """Add one event; the matches that it completes are delivered before the call returns.
 
         In a callback, the event is processed after the current one. ``time``: a datetime (without a timezone:
-        UTC) or pandas.Timestamp; or an int or numpy integer, a tick. ``name`` is the name of the event's
+        UTC) or pandas.Timestamp, or a tick as an int or numpy integer. ``name``: the name of the event's
         graph, if it has one. Events are expected in order, up to ``lateness``. An event that is malformed, or
-        has an instant outside the years 1 to 9999, is a dead letter. Raises ``EngineError`` for an invalid
-        time, a mapping instead of a graph, and an invalid stream IRI.
+        has an instant outside the years 1 to 9999, becomes a dead letter. Raises ``EngineError`` for an
+        invalid time, a mapping instead of a graph, and an invalid stream IRI.
         """
         if type(time) is int and EARLIEST <= time <= LATEST:
             self._pushing.push(stream, graph, Clock.TICKS, time, name)
@@ -213,21 +215,21 @@ class Engine:
         self._pushing.push(stream, graph, clock, value, name, wrong)
 
     def push_many(self, stream: StreamName, events: Iterable[GivenEvent]) -> None:
-        """Add the events of a stream, each a graph, a time and optionally a name, as if each were pushed.
+        """Add the events of a stream as if each were pushed: each is a graph, a time and optionally a name.
 
-        Their matches are delivered before the call returns, after every few thousand events, which is several
-        times faster than one by one. They are delivered earlier before a malformed event (also one without
-        graph and time), or when ``events`` itself uses the engine. If Ctrl-C or an error ends the call, the
-        events before have arrived. Raises ``EngineError`` for an invalid time, or if ``events`` has closed
-        the engine, the exceptions of ``events``, and those of ``strict``.
+        Their matches are delivered before the call returns, after every few thousand events. This is several
+        times faster than single pushes. Matches are delivered earlier before a malformed event (also one
+        without graph and time), and when ``events`` itself uses the engine. If Ctrl-C or an error ends the
+        call, all events before that have arrived. Raises ``EngineError`` for an invalid time, or if
+        ``events`` has closed the engine; the exceptions of ``events``; and those of ``strict``.
         """
         self._pushing.push_many(stream_iri(stream), events)
 
     def advance(self, time: GivenTime, stream: StreamName | None = None) -> None:
-        """Declare that no event before ``time`` will come, of a stream or of any.
+        """Declare that no event before ``time`` will come, of ``stream`` or, without it, of any stream.
 
-        Windows that have ended by then are closed, and their matches are delivered before the call returns;
-        an event before ``time`` is late. Queries on the other clock (instants, ticks) are not concerned.
+        Windows that have ended by then are closed, and their matches are delivered before the call returns. A
+        later event before ``time`` is late. Queries on the other clock (instants, ticks) are not affected.
         Streams that queries make by REGISTER STREAM advance by themselves.
         """
         clock, value = time_given(time)
@@ -247,9 +249,9 @@ class Engine:
         self._reading.feed(sources)
 
     def pull(self, *sources: Source) -> Steps:
-        """As ``feed``, step by step: yields after each batch of events, its matches delivered.
+        """Do ``feed`` step by step: yield after each batch of events, when its matches were delivered.
 
-        The call itself opens the sources, and raises what is wrong with them.
+        The call itself opens the sources, and raises their errors.
         """
         return self._reading.pull(sources)
 
@@ -262,12 +264,12 @@ class Engine:
         whole: bool = False,
         refused: Callable[[str, BadEvent], None] | None = None,
     ) -> Iterator[int]:
-        """Read a source as if each of its events were pushed; yield the number taken of each batch.
+        """Read a source as if each of its events were pushed; yield the number of events of each batch.
 
-        So it does not hold other streams back, and several threads may each read one. ``time``, if given, is
-        the time of all its events, ``otherwise`` the time of events that have none. With ``whole``, a Turtle
-        or N-Triples document is one event. ``refused`` is also called with its ``bad`` and ``late`` events.
-        Raises ``SourceError`` for a source that cannot be read.
+        So the source does not hold other streams back, and several threads may each read one. ``time``, if
+        given, is the time of all its events, ``otherwise`` the time of events without one. With ``whole``, a
+        Turtle or N-Triples document is one event. ``refused`` is called with its ``bad`` and ``late`` events,
+        besides ``dead_letters``. Raises ``SourceError`` for a source that cannot be read.
         """
         return self._reading.take(source, time, otherwise, whole, refused)
 
@@ -275,9 +277,9 @@ class Engine:
         """Replace the triples of a background graph, or remove it with None.
 
         Events processed so far were matched with the old graph. Later events are matched with the new one,
-        also events that ``lateness`` still holds back. With a state, the change is part of the next commit,
-        and a restart has the graph as it is now, whatever ``kb`` is then. Raises EngineError inside a
-        callback.
+        also events that ``lateness`` still holds back. With a state, the change is part of the next commit.
+        After a restart, the engine has the changed graph, whatever ``kb`` contains. Raises EngineError inside
+        a callback.
         """
         self.turn.check()
         with self.turn.deferral, self.turn.lock:
@@ -326,23 +328,24 @@ class Engine:
     def commit(self, outputs: Mapping[str, IO[Any]] | None = None) -> None:
         """Make all that has happened so far part of the ``state``, in one transaction.
 
-        That is: which events arrived, and which matches were taken, so that the next engine does not give
-        them again. ``outputs``: open files, by any names; their lengths become part of it (the property
-        ``outputs`` has them after a restart). In a callback, the commit is made after the current event.
-        Raises ``EngineError`` if the file cannot be written; nothing is lost, and the next commit includes
-        everything.
+        It records which events arrived and which matches were taken, so that the next engine does not deliver
+        these again. ``outputs``: open files by names of your choice; their lengths are recorded, and after a
+        restart the property ``outputs`` has them. In a callback, the commit is made after the current event.
+        Raises ``EngineError`` if the file cannot be written; then nothing is lost, and the next commit
+        includes everything.
         """
         self.turn.check()
         with self.turn.deferral, self.turn.lock:
             self._core.commit(outputs or {})
 
     def outbox(self, url: str, media: str = "application/x-ndjson") -> Outbox:
-        """Return an outbox, which sends matches with the commits: ``write`` adds records, each commit sends
-        them.
+        """Return an outbox, which sends matches to a URL: ``write`` adds records, each commit sends them.
 
         Kafka receives each record exactly once (for readers of committed records); MQTT and HTTP at least
-        once, under the same number. To be in one commit with its match, a record must be written in a
-        callback, or with ``commit_every=None``. The call sends what the last engine could not send.
+        once, under the same number. A record is in the same commit as its match only if it is written in a
+        callback, or with ``commit_every=None``. The call first sends records that the last engine could not
+        send.
+
         ``media``: the records' media type. Raises ``EngineError`` without a state, or if the state's records
         went to another URL; ``SourceError`` for an invalid URL; ``SinkError`` if the destination does not
         accept records.
@@ -373,9 +376,9 @@ class Engine:
         return dict(+counts)
 
     def close(self) -> None:
-        """End every window, as no event will come; deliver the rest, close the dead letters.
+        """End every window, as no event will come; deliver the remaining matches, close the dead letters.
 
-        With a ``state``, the next engine may get more events: so no window ends, and all is committed.
+        With a ``state``, the next engine may get more events: so no window ends, and everything is committed.
         """
         if not self.is_durable:
             self.finish()
@@ -383,9 +386,10 @@ class Engine:
         self._end(self._core.close)
 
     def finish(self) -> None:
-        """As ``close``, but end every window also with a ``state``. No commit has that.
+        """Do ``close``, but end every window also with a ``state``; these endings are not committed.
 
-        So the next engine with that state goes on without it, and gives again what ended here.
+        So the next engine with that state continues as if the windows were open, and delivers their matches
+        again.
         """
         self._end(self._core.finish)
 

@@ -27,9 +27,9 @@ _Taken = TypeVar("_Taken", Match, MatchBatch)
 
 
 class Handle(Delivery):
-    """A query in an engine. ``matches`` returns what it has found, unless ``on_match`` gets it.
+    """A query in an engine: ``matches`` yields what it has found, unless ``on_match`` gets the matches.
 
-    Several threads may use it, in parallel with users of the engine.
+    Several threads may use a handle, also while others use the engine.
     """
 
     __slots__ = ("__weakref__", "_before", "_contexts", "on_cancel")
@@ -91,7 +91,7 @@ class Handle(Delivery):
         return str(register.iri) if register is not None else f"SEQ({print_sequence(self.query.sequence)})"
 
     def sit(self, subscription: Subscription) -> None:
-        """Run the query, which has not begun, in a query set."""
+        """Run the query, which has seen no event yet, in a query set."""
         subscription.may_leave = self._pipeline.may_leave
         subscription.has(self._found)
         subscription.on_done = self._end
@@ -99,7 +99,7 @@ class Handle(Delivery):
 
     @property
     def is_asked(self) -> bool:
-        """Whether matches, and ``error``, are given only to callers that read them."""
+        """Whether only callers that read them get its matches and its ``error``."""
         return self._on_match is None and self._pipeline.output is None
 
     @property
@@ -107,8 +107,8 @@ class Handle(Delivery):
         """The query's counts so far."""
         self._turn.flush()
         lock = self._turn.lock
-        # While another thread works, its current task is left out, so that the caller does not wait for
-        # callbacks.
+        # If another thread is working, its current task is not counted. So the caller does not wait for that
+        # thread's callbacks.
         if lock.acquire(blocking=False):
             try:
                 self._pipeline.count()
@@ -121,8 +121,8 @@ class Handle(Delivery):
     def error(self) -> SpaseqError | None:
         """Why the query ended early; None if it did not.
 
-        It exceeded one of the engine's ``Limits``, or an exception occurred during an event, after which its
-        state cannot be trusted.
+        It exceeded one of the engine's ``Limits``, or an exception occurred while it processed an event.
+        After an exception, its state cannot be trusted.
         """
         if self._turn.is_behind:
             self._turn.flush()
@@ -144,7 +144,7 @@ class Handle(Delivery):
 
     @property
     def is_taken(self) -> bool:
-        """Whether every match so far was taken."""
+        """Whether a reader or a callback has taken every match so far."""
         return self.coming is None and not self._found.size
 
     @property
@@ -158,11 +158,11 @@ class Handle(Delivery):
         return self._found.delivered
 
     def recount(self, delivered: int, again: int) -> None:
-        """Set how many matches were taken before, and how many of the next ones are among them."""
+        """Set how many matches were taken before; the next ``again`` matches are among them."""
         self._found.delivered, self._found.again = delivered, again
 
     def resume(self, left: int | None, stats: Stats) -> None:
-        """Go on after a restart: earlier matches are only counted; later matches are its own."""
+        """Continue after a restart: earlier matches are only counted, later ones are delivered."""
         while self._look(AT_ONCE):
             pass
         self._before = None
@@ -176,24 +176,24 @@ class Handle(Delivery):
         self._error = None if reason is None else EngineError(reason)
 
     def call(self, on_match: Callable[[Match], None] | None) -> None:
-        """Give matches to another callback from now on; ``deliver`` gives it the untaken ones."""
+        """Give later matches to another callback; ``deliver`` gives it the matches not yet taken."""
         self._on_match = on_match
         if on_match is not None:
             self.hurry()
 
     def keep(self, events: int) -> None:
-        """Keep this many of the next events for ``why``, instead of the first 2,000."""
+        """Keep this many of the next events for ``why``, instead of the first 2,000 events."""
         self._turn.check()
         with self._turn.deferral, self._turn.lock:
             self._turn.catch_up()
             self._pipeline.keep(events)
 
     def why(self, seconds: float = 3.0) -> Diagnosis:
-        """Return why the query has found no match, as far as can be determined; its counts if it has.
+        """Return why the query has found no match, as far as can be determined; or its counts if it has.
 
-        Runs the query again on a sample, its first events, unchanged and with changes, for about this many
-        ``seconds`` of processor time. If the time does not suffice for the whole sample, a smaller one is
-        used, and the answer says so.
+        Runs the query again on a sample, its first events, both unchanged and with changes, for about
+        ``seconds`` of processor time. If that is too short for the whole sample, a smaller sample is used,
+        and the answer says so.
         """
         from spaseq.why.diagnose import diagnose
 
@@ -216,9 +216,9 @@ class Handle(Delivery):
     def matches(self) -> Iterator[Match]:
         """Yield the matches found since the last call, each once, in the order of delivery.
 
-        If one event completes very many, those beyond the first are enumerated as they are read; no lock is
-        held in between. If threads read at the same time, each match goes to one of them. Raises ``error``
-        after the last match if there is one.
+        If one event completes very many matches, most of them are enumerated only as they are read; no lock
+        is held in between. If several threads read at the same time, each match goes to one of them. If the
+        query has an ``error``, it is raised after the last match.
         """
         while (match := self._take(self._found.next, AT_ONCE, alone)) is not None:
             yield match
@@ -226,9 +226,9 @@ class Handle(Delivery):
             raise self._error.with_traceback(None)
 
     def batches(self, max_rows: int = 65_536) -> Iterator[MatchBatch]:
-        """Yield the matches found, as batches of at most ``max_rows``, without waiting.
+        """Yield the matches found so far, in batches of at most ``max_rows``; do not wait for more.
 
-        Raises EngineError if ``max_rows`` is below 1, and the query's error after its last matches.
+        Raises EngineError if ``max_rows`` is below 1, and the query's error after its last match.
         """
         if max_rows < 1:
             raise EngineError(f"max_rows={max_rows}: a batch has a match at least")
@@ -241,9 +241,9 @@ class Handle(Delivery):
     def _take(
         self, take: Callable[[], _Taken], most: int, batch_of: Callable[[_Taken], MatchBatch]
     ) -> _Taken | None:
-        """Return what ``take`` returns of the matches found, None if there are none.
+        """Return the result of ``take`` on the matches found; None if there are none.
 
-        ``batch_of`` makes it a batch, to be put back if an interrupt is raised as the turn ends.
+        ``batch_of`` turns the result into a batch, to be put back if an interrupt is raised as the turn ends.
         """
         turn, found = self._turn, self._found
         taken: _Taken | None = None

@@ -72,9 +72,9 @@ class Source:
 class Steps(Iterator[None]):
     """Reads sources in parallel, step by step; any thread may ``close`` it.
 
-    ``is_between``: no step was running when it ended, so that the engine is consistent. ``held`` makes the
-    context that defers interrupts during a step. ``is_asked``: each step processes its events; otherwise a
-    step does so after ``ENOUGH`` events and triples, or when results are read.
+    ``is_between``: it ended while no step was running, so that the engine is consistent. ``held`` makes the
+    context that defers interrupts during a step. ``is_asked``: each step processes its events. Without it,
+    events are processed after ``ENOUGH`` events and triples, or when results are read.
     """
 
     def __init__(
@@ -357,10 +357,10 @@ Step = tuple[int, EventBatch | object | None]
 def in_turn(
     sources: Mapping[int, Iterator[EventBatch]], newest: dict[int, int] | None = None
 ) -> Generator[Step, None, None]:
-    """Yield batches of several sources, always from the source with the oldest newest event.
+    """Yield batches of several sources, always from the source that is furthest behind in time.
 
     Sources are keyed by their stream; each ends with a ``None``. SourceReading waits for the source it needs.
-    ``newest``: the times of events that were read before.
+    ``newest``: for each stream, the latest time of events that were read before.
     """
     newest = dict.fromkeys(sources, BEGINNING) if newest is None else newest
     while newest:
@@ -434,9 +434,9 @@ IDLE = object()
 def with_idle(
     sources: Mapping[int, Iterator[EventBatch]], idle: timedelta, *, beats: bool
 ) -> Generator[Step, None, None]:
-    """As ``in_turn``, but a source that brings nothing for ``idle`` does not hold the others back.
+    """Do ``in_turn``, but a source without events for ``idle`` does not hold the others back.
 
-    Then ``(stream, IDLE)`` is yielded, with ``beats`` again and again; its next batch ends that.
+    For such a source, ``(stream, IDLE)`` is yielded once, or with ``beats`` repeatedly, until its next batch.
     """
     limit = idle.total_seconds()
     readers = {stream: _ReaderThread(source) for stream, source in sources.items()}

@@ -1,4 +1,4 @@
-"""Registered queries: alone or in query sets; by name if a state must find them again."""
+"""Registered queries: each alone or in a query set, and by name so that a state finds them again."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ _REPORT_EVERY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come: how many events it has read, and what was found and rejected.
+    """How far a run has come: the numbers of events read, of matches, and of rejected events.
 
     ``watermark``: the time up to which events are processed, a UTC datetime or a tick; None before the first
-    event. ``more``: further messages for people. ``limit``: the limit of which most is used.
+    event. ``more``: further messages for people. ``limit``: the limit that is closest to being exceeded.
     ``nonconforming``: how many of the ``bad`` events do not conform to the shapes.
     """
 
@@ -123,14 +123,15 @@ def run_all(
 ) -> Generator[tuple[str, MatchBatch], None, None]:
     """Yield the matches of several queries, each under its name, over sources that are read once.
 
-    ``engine`` is a new one. Queries may run as a query set, and may read a stream that another makes by
-    REGISTER STREAM. A query's matches come in its order; there is no order between queries. ``failed`` is
-    called with a query that ends with an error, and the others go on; without it, the error ends the run.
-    ``settled`` is called when all matches so far were taken and processed: after each step; with True before
-    the windows end, and when the run is interrupted. ``held`` makes contexts that defer interrupts: for a
-    step and its matches until ``settled`` was called. ``ends``: the windows end with the sources; False if
-    the matches of that could not be undone. The other parameters and exceptions are ``run``'s; an
-    ``EngineError`` names its query.
+    ``engine``: a new engine. Queries may run as a query set, and may read a stream that another query makes
+    by REGISTER STREAM. The matches of one query come in its order; between queries there is no order.
+
+    ``failed`` is called with each query that ends with an error, and the others continue; without it, the
+    error ends the run. ``settled`` is called after each step, when all matches so far were taken and
+    processed. Its argument is True before the windows end, and when the run is interrupted. ``held`` makes
+    contexts that defer interrupts: each lasts for a step and its matches, until ``settled`` was called.
+    ``ends``: the windows end with the sources; pass False if matches of these windows could not be undone.
+    The other parameters and exceptions are those of ``run``; an ``EngineError`` names its query.
     """
     handles: dict[str, Handle] = {}
     for name, query in queries.items():

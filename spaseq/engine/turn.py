@@ -77,13 +77,13 @@ def _notes(raised: BaseException) -> list[str]:
 
 
 class Turn:
-    """The lock of an engine and its handles. Call ``check`` first: ``with turn.deferral, turn.lock``.
+    """The lock of an engine and its handles: ``check``, then ``with turn.deferral, turn.lock``.
 
-    It is reentrant, as callbacks need. ``deferral``: interrupts are deferred until the lock is released.
-    ``used`` is set by the first event: after that, a forked child cannot use the engine.
+    The lock is reentrant, as callbacks need. ``deferral``: interrupts are deferred until the lock is
+    released. ``used`` is set by the first event: after that, a forked child cannot use the engine.
 
-    Pushed events may wait until a result is read. ``is_behind``: some wait; ``catch_up`` processes them, with
-    the lock held. ``raised``: the exceptions of callbacks.
+    Pushed events may wait until a result is read. ``is_behind``: some events wait. ``catch_up`` processes
+    them, with the lock held. ``raised``: the exceptions of callbacks.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,8 @@ class Turn:
         self.is_behind = False
         self.catch_up: Callable[[], None] = _nothing
         self.raised = Raised()
-        #: How many queries, not over, have listeners that would observe a delay: then no event waits.
+        #: How many active queries have listeners that would observe a delay; if there are any, no event
+        #: waits.
         self.prompt = 0
         self._is_copy = False
         self._aside: int | None = None
@@ -117,7 +118,7 @@ class Turn:
         return self._aside is not None and self._aside == threading.get_ident()
 
     def flush(self) -> None:
-        """Process all pushed events, before a result is given."""
+        """Process all waiting events, before a result is returned."""
         if self.is_behind and not self.is_aside:
             with self.deferral, self.lock:
                 self.catch_up()

@@ -92,8 +92,8 @@ def join(left: Rows, right: Rows, spending: Spending) -> Rows:
 
 
 def minus(left: Rows, right: Rows) -> Rows:
-    """Return the solutions of ``left`` that each of ``right`` disagrees with, or has no variable in common
-    with.
+    """Return the solutions of ``left`` that disagree, or share no variable, with each solution of
+    ``right``.
     """
 
     def removed(row: Row) -> bool:
@@ -106,7 +106,7 @@ def minus(left: Rows, right: Rows) -> Rows:
 
 
 def partners(left: Rows, right: Rows) -> Callable[[Row], Rows]:
-    """For each row of ``left``, the rows of ``right`` that may be compatible with it."""
+    """Return, for each row of ``left``, the rows of ``right`` that may be compatible with it."""
     if len(left) * len(right) > MANY:
         keys = sorted(set(left[0]).intersection(*left, *right))
         if keys:
@@ -124,7 +124,7 @@ def without(rows: Rows, names: Iterable[str]) -> Rows:
 
 
 def by_reach(names: Sequence[Collection[str]], known: Iterable[str] = ()) -> Iterator[int]:
-    """Yield the positions of sets of names, next one that shares a name with an earlier set, if there is one.
+    """Yield the positions of sets of names: the next set shares a name with an earlier one, if any does.
 
     >>> list(by_reach([{"a"}, {"b", "c"}, {"c", "a"}]))
     [0, 2, 1]

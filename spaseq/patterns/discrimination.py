@@ -151,7 +151,7 @@ def _replaced(triple: _Triple, same: dict[str, int]) -> _Triple:
 
 
 class Discrimination(Generic[_Item]):
-    """Items by what they need."""
+    """An index of items by the triples that they need."""
 
     def __init__(self) -> None:
         self._any: list[_Item] = []
@@ -265,7 +265,7 @@ class Discrimination(Generic[_Item]):
 
 
 class _Sets(Generic[_Item]):
-    """Items by the sets of predicates that they need. Items of one set are concerned by the same events."""
+    """Items by the sets of predicates that they need. All items of a set are concerned by the same events."""
 
     def __init__(self, by_predicate: Mapping[int, Sequence[_Item]]) -> None:
         of_item: dict[_Item, dict[int, None]] = {}

@@ -46,7 +46,7 @@ class GpmEvaluator:
     """Evaluates one GPM without its correlated filters (semantics, section 3).
 
     ``stateless`` is the GPM's pattern without these filters (``language.scope.split``). ``streams`` are the
-    ids of the streams it is defined on, None for any. All GPMs that see the same batches have one
+    ids of the streams on which the GPM is defined, None for any. All GPMs that get the same batches use one
     ``sharing``. ``route`` is ``"spectra"`` or ``"general"``; ``reason`` says why. Raises ``KnowledgeError``
     if the pattern has a GRAPH and there is no knowledge base.
     """
@@ -72,8 +72,8 @@ class GpmEvaluator:
         self._prepared: dict[Group, Route] = {}
         self._names = sorted(variables(stateless) | {n for n in (self._time, self._graph) if n})
         asked = question(gpm, stateless)
-        #: Equal for GPMs that ask the same of an event; ``names`` are the variables in the order of the
-        #: solutions.
+        #: Equal for GPMs with equal patterns up to variables' names; ``names`` are the variables in the order
+        #: of the solutions.
         self.number = self._sharing.number((asked.key, streams, kb))
         self.names = asked.names
         reason = covers(stateless) or self._event_in_graph(stateless)
@@ -132,8 +132,8 @@ class GpmEvaluator:
         return self._rowwise is not None
 
     def of_one(self, event: Single) -> Values | None:
-        """Return the solutions of an event that came alone, in the order of ``names``; None for a
-        large one.
+        """Return the solutions of a single event, their values in the order of ``names``; None for a large
+        event.
         """
         shared = self._sharing.of(event)
         found = shared.values.get(self.number)
@@ -156,8 +156,8 @@ class GpmEvaluator:
     def _of_batch(self, batch: EventBatch, views: Views | None = None) -> Solutions:
         """Return the solutions of some events.
 
-        Limits are those of one event: if all events together exceed one, each half of them is evaluated
-        alone.
+        The limits are those of one event. If all events together exceed a limit, each half of them is
+        evaluated by itself.
         """
         spending = self._dictionary.spending
         try:
@@ -280,7 +280,7 @@ Where = tuple[str, str]
 class IllTyped:
     """Finds, for each stream and predicate, the first literal that a filter could not read.
 
-    A filter that reads ``"14,0"^^xsd:decimal`` is an error, as SPARQL says, so the event does not match.
+    If a filter reads ``"14,0"^^xsd:decimal``, SPARQL has an error, so the event does not match.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:

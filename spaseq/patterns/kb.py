@@ -1,7 +1,6 @@
 """The background knowledge base: named graphs that do not change while a query runs.
 
-They are events too: one per graph, so that GRAPH patterns are evaluated by the routes that evaluate
-GPMs, once per pattern.
+Each graph is also an event, so that the routes for GPMs evaluate GRAPH patterns, once per pattern.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class KnowledgeBase:
         return self._graphs.triples
 
     def change(self, name: NamedNode, triples: Sequence[Triple] | None) -> None:
-        """Replace the triples of a graph, or remove it with None, also in all that ``restrict`` made.
+        """Replace the triples of a graph, or remove it with None, also in all results of ``restrict``.
 
         Earlier matches stay. No query may run meanwhile; ``Engine.change`` ensures that.
         """
@@ -148,7 +147,7 @@ class KnowledgeBase:
         return tuple(sorted(wanted - self._graphs.triples.keys(), key=lambda name: name.value))
 
     def require(self, query: Query, gone: Container[NamedNode] = ()) -> None:
-        """Raise ``KnowledgeError`` if the query names a graph that is not here; ``gone``: was here."""
+        """Raise ``KnowledgeError`` if the query names a missing graph, except those ``gone`` from here."""
         missing = [name for name in self.missing(query) if name not in gone]
         if missing:
             known = ", ".join(f"<{name}>" for name in self.names) or "none"

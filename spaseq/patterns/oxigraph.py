@@ -69,9 +69,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def beside(do: Callable[[], T], seconds: float, abandon: Callable[[], object]) -> T | None:
-    """Return or raise the result of ``do``; None if it takes more than ``seconds``.
+    """Return or raise the result of ``do``, run in another thread; None if it takes more than ``seconds``.
 
-    ``abandon`` is called if the time is over or the caller is interrupted; then the result is discarded and
+    ``abandon`` is called if the time is over or the caller is interrupted. Then the result is discarded, and
     the thread ends after its work.
     """
     try:
@@ -133,8 +133,8 @@ class BackgroundGraphs(Knowledge, Protocol):
 def asks_once(pattern: Pattern) -> bool:
     """Return whether ``GRAPH ?event { P }`` means P on every event.
 
-    That is not so where the event would become a variable of the solution (MINUS, subqueries, EXISTS), nor
-    for groups without triples, or paths of no step, which no event limits.
+    False if the event would become a variable of the solution (MINUS, subqueries, EXISTS). Also false for
+    groups without triples, and for paths of no step, since no event limits them.
     """
     match pattern:
         case Group(elements):
@@ -260,7 +260,7 @@ def _quads(batch: EventBatch, graphs: Sequence[NamedNode]) -> Iterator[Quad]:
 
 
 def prepare(pattern: Group, dictionary: Dictionary, kb: BackgroundGraphs | None) -> Route:
-    """Return the pattern on the SPECTRA route if that covers it, else on the general one."""
+    """Return the pattern prepared for the SPECTRA route if that covers it, or else for the general route."""
     if covers(pattern) is None:
         return Spectra(pattern, dictionary, kb)
     return General(pattern, dictionary, kb)

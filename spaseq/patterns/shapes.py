@@ -1,4 +1,6 @@
-"""Events → what SHACL finds wrong with them: shapes, read and checked once, and pyshacl that applies them."""
+"""Find events that violate SHACL shapes: the shapes, read and checked once, and pyshacl, which applies
+them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from spaseq.patterns.kb import KnowledgeBase, Source
 from spaseq.terms.dictionary import Term
 from spaseq.terms.interop import from_rdflib, to_rdflib
 
-#: How the reason of a dead letter begins if its event does not conform.
+#: The beginning of a dead letter's reason if its event does not conform.
 NOT_CONFORMING: Final = "does not conform to the shapes: "
 
 #: How many of SHACL's results a reason cites.
@@ -72,7 +74,7 @@ class Shapes:
         return None if conforms else bounded(NOT_CONFORMING + _cited(report))
 
     def _check(self) -> None:
-        """Apply each shape to a node without triples: that raises what is wrong with the shape."""
+        """Apply each shape to a node without triples, which raises the shape's own errors."""
         if not self._shapes.shapes:
             raise KnowledgeError("the shapes: there is none, so that every event would conform")
         nothing, node = self._on(_graph(())), None
@@ -85,7 +87,7 @@ class Shapes:
             raise KnowledgeError(f"{where}: {' '.join(str(error).split())}") from error
 
     def _on(self, graph: rdflib.Graph) -> Any:
-        """Return pyshacl's validator of a graph, by the shapes as they were read once."""
+        """Return pyshacl's validator of a graph, for the shapes that were read once."""
         validator = self._validator(self._data(graph), shacl_graph=self._graph, options=self._options)
         validator.shacl_graph = self._shapes
         return validator

@@ -36,7 +36,7 @@ _MOST_KNOWN = 8
 #: The solutions of every event that has some.
 ByEvent = Mapping[int, tuple[Row, ...]]
 
-#: The solutions of one event: ids in the order of the question's variables, ``UNBOUND`` included.
+#: The solutions of one event: ids in the order of the pattern's variables, ``UNBOUND`` included.
 Values = tuple[tuple[int, ...], ...]
 
 
@@ -58,9 +58,10 @@ class PatternPart:
 
 
 class Shared:
-    """One batch, and what has been found in it so far.
+    """One batch, and the solutions and masks found in it so far.
 
-    Solutions are stored under the number of their question, with the names of the variables in its order.
+    Solutions are stored under the number of their ``PatternQuestion``, with variables in the question's
+    order.
     """
 
     def __init__(self, batch: EventBatch) -> None:
@@ -137,10 +138,9 @@ def graphs(batch: EventBatch) -> Iterator[tuple[int, Facts]]:
 
 
 class Sharing:
-    """Numbers the questions of an engine, and keeps what is known of the current batch.
+    """Numbers an engine's distinct patterns, and caches the results of the current batch.
 
-    Queries process the same batch one after another. What is known of the current batch keeps its terms
-    alive.
+    Queries process the same batch one after another. The cache keeps the terms of its results alive.
     """
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class Sharing:
             yield from self._now.live_ids()
 
     def number(self, key: object) -> int:
-        """Return a number for a question: hashing a pattern's tree takes long."""
+        """Return a number for a pattern's key, since hashing a pattern's tree takes long."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def of(self, batch: EventBatch) -> Shared:

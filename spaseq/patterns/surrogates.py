@@ -1,8 +1,8 @@
-"""Patterns as SPARQL text over surrogates: what the general route hands to Oxigraph.
+"""Patterns as SPARQL text over surrogates: the text that the general route gives to Oxigraph.
 
-The term of id 7 stands as ``<u:7>``, an unbound argument as ``<u:0>``. Every expression becomes a
-custom function of its variables, ``<f:0>(COALESCE(?a, <u:0>), …)``; an EXISTS in it becomes one more
-argument, and an aggregate the ids of its argument's values, joined by GROUP_CONCAT.
+``<u:7>`` stands for the term with id 7, and ``<u:0>`` for an unbound argument. Every expression becomes a
+custom function of its variables, ``<f:0>(COALESCE(?a, <u:0>), …)``. An EXISTS in it becomes a further
+argument. So does an aggregate: the ids of its argument's values, joined by GROUP_CONCAT.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class Writer:
             return (
                 f"GRAPH {surrogate(known)} {self.group(inner)}" if known in self._graphs else "VALUES () { }"
             )
-        # One branch per graph, as SPARQL 1.1, 18.6 defines it: events are named graphs too, which GRAPH must
-        # not see, and Oxigraph would let a variable for the graph count in MINUS.
+        # One branch per graph, as SPARQL 1.1, 18.6 defines it. A variable would also range over events, which
+        # are named graphs too, and Oxigraph would let it count in MINUS.
         branches = [
             f"{{ VALUES {name} {{ {graph} }} GRAPH {graph} {self.group(inner)} }}"
             for graph in map(surrogate, self._graphs)
@@ -197,9 +197,9 @@ class Writer:
         return f"{start} {self._path(path)} {end} ."
 
     def _from_itself(self, start: str, path: Path, end: str) -> str:
-        """``p*`` or ``p?`` from or to a term, which matches itself even if the graph lacks it (18.4).
+        """Write ``p*`` or ``p?`` from or to a term, which matches itself even if the graph lacks it (18.4).
 
-        Oxigraph has it match nothing then.
+        In that case, Oxigraph would match nothing.
         """
         if start == end:
             return "VALUES () { () }"
@@ -400,7 +400,7 @@ class Writer:
 
     def _register(self, function: Function) -> NamedNode:
         def guarded(*terms: Term) -> Term | Triple | None:
-            # Oxigraph takes any exception for SPARQL's error.
+            # Oxigraph treats any exception as SPARQL's error.
             with self._running:
                 if self.raised is None:
                     try:
@@ -419,7 +419,7 @@ class Writer:
             raise self.raised
 
     def stop(self) -> None:
-        """Make functions compute nothing from now on: their dictionary may be used by another thread."""
+        """Let functions compute nothing from now on, as another thread may use their dictionary."""
         with self._running:
             self.raised = _StoppedError()
 

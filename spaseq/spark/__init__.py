@@ -71,7 +71,7 @@ __all__ = [
     "state",
 ]
 
-# The stages run without Spark, and are tested so.
+# Loaded lazily: the stages run, and are tested, without Spark.
 __getattr__, __dir__ = lazily(
     __name__,
     {

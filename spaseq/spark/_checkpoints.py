@@ -19,10 +19,10 @@ from spaseq.spark.source._blocks import arrow_schema
 from spaseq.spark.source._files import join, names, normal, opened
 from spaseq.spark.stages._job import Identity, bucket_numbers, refused
 
-#: Under which name the column ``json`` of a stream's answers says what a checkpoint of it is bound to.
+#: The metadata key of the column ``json`` under which a stream's answers keep their job's identity.
 JOB: Final = "spaseq.job"
 
-#: Which artefact has the committer; its version is Spark's, or one of the same minor version.
+#: The artefact with the committer. Its version is Spark's, or one of the same minor version.
 CLOUD: Final = "org.apache.spark:spark-hadoop-cloud_2.13"
 
 #: The columns of ``state``.
@@ -30,16 +30,17 @@ _STATE: Final = "bucket int, events bigint, partial_matches bigint"
 
 _SETTING: Final = "spark.sql.streaming.checkpointFileManagerClass"
 _ABORTABLE: Final = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
-#: What Spark takes unless told, and what ``session`` takes for a local disk: they rename.
+#: Spark's default, and the one of ``session`` for a local disk. Both commit files by a rename.
 _RENAMING: Final = (".FileContextBasedCheckpointFileManager", ".FileSystemBasedCheckpointFileManager")
 
 
 @contextmanager
 def committing(spark: SparkSession, checkpoint: str | Path) -> Iterator[None]:
-    """Streams that are started within write this checkpoint as its file system can.
+    """Let streams that are started inside this context write the checkpoint as its file system can.
 
-    In a bucket (``s3a:``) a file is uploaded as a whole or not at all, where the session has the committer
-    for it, and nothing was set by hand. Without it, a file gets its name by a copy and a deletion: a warning.
+    In a bucket (``s3a:``) a file is uploaded whole or not at all, if the session has the committer for it. A
+    committer that the user has configured is kept. Without a committer, a file is renamed by a copy and a
+    deletion, and a warning says so.
     """
     known: str | None = spark.conf.get(_SETTING, None)
     if not str(checkpoint).startswith("s3a:") or (known and not known.endswith(_RENAMING)):
@@ -57,7 +58,7 @@ def committing(spark: SparkSession, checkpoint: str | Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # A query that has started keeps what was set.
+        # A query that has started keeps these settings.
         if known is None:
             spark.conf.unset(_SETTING)
         else:
@@ -74,7 +75,7 @@ def _is_there(spark: SparkSession) -> bool:
 
 
 def require_begun_by(identity: Identity, spark: SparkSession, checkpoint: str | Path) -> None:
-    """Raises EngineError if the state in a checkpoint is another query's, or of other background graphs."""
+    """Raise EngineError if a checkpoint's state is of another query or of other background graphs."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/state/0/_metadata")
     if not path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path):
@@ -87,7 +88,7 @@ def require_begun_by(identity: Identity, spark: SparkSession, checkpoint: str | 
 
 
 def _heads(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
-    """The heads of the buckets in a checkpoint (``Bucket``); None if no micro-batch has ended yet."""
+    """Return the heads of a checkpoint's buckets (``Bucket``); None if no micro-batch has ended yet."""
     try:
         heads = spark.read.format("statestore").option("stateVarName", "head").load(str(checkpoint))
     except PySparkException as error:
@@ -98,13 +99,13 @@ def _heads(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
 
 
 def newest_commit(folder: str) -> str | None:
-    """The last file that ``drive`` has committed in its folder of a checkpoint."""
+    """Return the last file that ``drive`` has committed in its folder of a checkpoint."""
     commits = [path for path in names(folder) if path.endswith(".commit")]
     return max(commits, key=lambda path: int(path.rpartition("/")[2].removesuffix(".commit")), default=None)
 
 
 def _driven(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
-    """As ``_heads``, of a stream that ``drive`` runs; None for another."""
+    """Do ``_heads`` for a stream that ``drive`` runs; None for another stream."""
     from spaseq.spark.stages._bucket import State
 
     try:
@@ -119,11 +120,12 @@ def _driven(spark: SparkSession, checkpoint: str | Path) -> DataFrame | None:
 
 
 def state(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
-    """What a stream holds after its last micro-batch, from its ``checkpoint``; it may be running.
+    """Return what each bucket of a stream holds after its last micro-batch, also while the stream runs.
 
-    A row for each ``bucket`` that has had events: the ``events`` kept, which may still be part of a match,
-    and the ``partial_matches``; null for the matchers ``tecs`` and ``kmp`` (see ``spaseq explain``), which
-    keep none one by one. Raises EngineError if no micro-batch has ended.
+    ``checkpoint``: the stream's. Columns: ``bucket``, for each bucket that has had events; ``events``, how
+    many are kept because they may still be part of a match; and ``partial_matches``. This is null for the
+    matchers ``tecs`` and ``kmp`` (see ``spaseq explain``), which keep no single partial matches. Raises
+    EngineError if no micro-batch has ended.
     """
     require_classic(spark)
     require_streams("state")

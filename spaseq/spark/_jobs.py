@@ -1,4 +1,4 @@
-"""Queries as jobs: how they are to run, where their background graphs go, and their buckets."""
+"""Queries as jobs: their settings, where their background graphs are kept, and their buckets."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from spaseq.spark.sessions import prepare_session, require_streams
 from spaseq.spark.stages._bucket import bound_of, keeps_all
 from spaseq.spark.stages._job import KEPT, Job, bucket_numbers, canonical, needs, pattern_of, pickled
 
-#: Background graphs: by IRI as for ``spaseq.run``, or as DataFrames.
+#: Background graphs: a mapping by IRI as for ``spaseq.run``, or DataFrames (see ``knowledge``).
 Graphs = Mapping[str, Knowledge] | KnowledgeBase | SparkKnowledge
 
 #: What to do with a checkpoint of other background graphs, see ``answers``.
 KbChanged = Literal["error", "replay"]
 
-#: A stream's buckets, unless given. Not as many as shuffle partitions: a restart may have others.
+#: The default number of a stream's buckets. It differs from shuffle partitions, as a restart may have another
+#: number of these.
 STREAM_BUCKETS: Final = 16
 
 
 class Options(TypedDict, total=False):
-    """The parameters that ``answers``, ``matches`` and ``run`` share; ``answers`` says what they mean."""
+    """The parameters that ``answers``, ``matches`` and ``run`` share; see ``answers``."""
 
     clock: Clock | str | None
     lateness: timedelta | str
@@ -53,7 +54,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a query runs: ``Options``, with what holds where they say nothing."""
+    """How a query runs: ``Options``, completed by defaults."""
 
     clock: Clock | str | None = None
     lateness: timedelta | str = timedelta(0)
@@ -73,7 +74,7 @@ class Settings:
 
     @property
     def allowed(self) -> timedelta:
-        """The lateness."""
+        """The allowed lateness."""
         return _length("lateness", self.lateness)
 
 
@@ -95,9 +96,9 @@ def job_of(
     is_stream: bool,
     topics: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Job, DataFrame | None]:
-    """The job of a query, and what of its background graphs is to be joined (``_joined``).
+    """Return the job of a query, and the part of its background graphs that is to be joined (``_joined``).
 
-    Warns if it cannot be spread over buckets. Raises EngineError for a checkpoint of another job.
+    Warns if the query cannot be spread over buckets. Raises EngineError for a checkpoint of another job.
     """
     functions = pickled(query)
     if is_stream:
@@ -151,5 +152,7 @@ def _require_deterministic(query: Query) -> None:
 
 
 def milliseconds_of(lateness: timedelta, clock: Clock) -> int:
-    """A lateness as Spark's watermark counts it, see ``_job.milliseconds``: rounded up, but whole ticks."""
+    """Return a lateness in milliseconds of Spark's watermark, see ``_job.milliseconds``: rounded up to whole
+    ticks.
+    """
     return lateness // clock.unit if clock is Clock.TICKS else -(-lateness // timedelta(milliseconds=1))

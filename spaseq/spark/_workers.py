@@ -1,4 +1,4 @@
-"""What makes tasks cheap in Spark's Python processes, which PySpark uses again and again."""
+"""Savings for tasks in Spark's Python processes, which PySpark reuses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _is_frozen = False
 
 
 def freeze_worker() -> None:
-    """To be called when a task is done, and what it needed is loaded.
+    """Make later tasks in this process cheaper. Call it when a task is done and its modules are loaded.
 
-    Before each task PySpark asks all importers to look again, and one of a zip archive then reads its whole
-    directory, as often as there are packages in it: 0.4 s of processor time. After each task it collects
-    garbage, and looks at all that was ever loaded: 0.1 s. So the importers are forgotten (they are made again
-    when something is imported), and what is there now is no garbage for good.
+    Before each task PySpark invalidates the caches of all importers. The importer of a zip archive then reads
+    the whole directory again for each of its packages: 0.4 s of processor time. After each task PySpark
+    collects garbage, and traverses everything that was ever loaded: 0.1 s. So importers of zip archives are
+    forgotten (later imports make new ones), and present objects are excluded from garbage collection.
     """
     global _is_frozen
     for path, importer in list(sys.path_importer_cache.items()):
@@ -31,7 +31,7 @@ def freeze_worker() -> None:
         _is_frozen = True
 
 
-#: Fewer new terms than these are not worth a search for unused ones.
+#: With fewer new terms, a search for unused ones does not pay.
 _SWEEP_AFTER: Final = 100_000
 
 

@@ -1,6 +1,6 @@
-"""The process that Spark's Python workers are forked from, with all loaded that they need.
+"""The process from which Spark forks its Python workers, with all that they need already loaded.
 
-``spark.python.daemon.module=spaseq.spark.daemon`` makes it known to Spark; ``session`` does so. Without it
+Spark uses it with ``spark.python.daemon.module=spaseq.spark.daemon``, which ``session`` sets. Without it
 queries run as well, but each worker loads everything by itself, which takes seconds.
 """
 
@@ -22,8 +22,8 @@ WHERE { SEQ(A ; B+)
 
 
 def main() -> None:
-    """Loads what workers need, makes room for what they share, and becomes PySpark's daemon."""
-    # PySpark's daemon says on standard output where it listens.
+    """Load what workers need, freeze what they will share, and run PySpark's daemon."""
+    # PySpark's daemon prints its address on standard output, so nothing else may go there.
     with redirect_stdout(sys.stderr):
         exercise()
     freeze_worker()
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def exercise() -> list[str]:
-    """Runs a small query through all stages, so that their compiled code is loaded; its matches."""
+    """Run a small query through all stages, to load their compiled code; return its matches."""
     from spaseq.events import Clock
     from spaseq.language import checked
     from spaseq.sources import SourceOptions

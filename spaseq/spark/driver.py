@@ -1,9 +1,10 @@
 """The other way to run a stream: the stateless stage on the cluster, the matching in the driver.
 
-For queries that no key spreads, and for what fits one process: the watermark needs no further micro-batch,
-and nothing is shuffled. State and output are committed together: what a micro-batch finds is written with
-the state that it leaves, in one file under its number, before it is handed on. A micro-batch that comes again
-after a crash is found there and handed on again, under the same number.
+For queries without a key to spread them, and for streams that one process can match. The watermark needs no
+further micro-batch, and nothing is shuffled. State and output are committed together: one file, named by the
+number of the micro-batch, has its answers and the state after it. The file is written before the answers are
+handed to the sink. A micro-batch that Spark repeats after a crash finds its file, and hands the same answers
+to the sink under the same number.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from spaseq.spark.stages._bucket import Bucket, State
 from spaseq.spark.stages._job import END_MS, canonical, reached
 from spaseq.spark.stages._late import late_among
 
-#: Takes the answers (kind and line, see ``queries.answers``) of a micro-batch, by its number. The same number
-#: may come twice, with the same answers, after a crash in between.
+#: Takes a micro-batch's number and its answers (kind and line, see ``queries.answers``). After a crash, the
+#: same number may come twice, with the same answers.
 Sink = Callable[[int, Sequence[tuple[str, str]]], None]
 
 #: How many micro-batches' commits are kept.
@@ -52,9 +53,10 @@ _NEVER: Final = -END_MS
 
 
 def drive(plan: Prepared, checkpoint: str | Path, sink: Sink, **trigger: Any) -> StreamingQuery:
-    """Starts a stream that ``queries.planned`` has planned, with this checkpoint; ``trigger`` is Spark's.
+    """Start a stream that ``queries.planned`` has planned, and return its query.
 
-    Raises ValueError for what was planned without a checkpoint.
+    ``checkpoint``: the one of the plan. ``sink``: called with the answers of each micro-batch. ``trigger``:
+    arguments of Spark's own ``trigger``. Raises ValueError if the plan has no checkpoint.
     """
     if not all(rows.isStreaming for rows in plan.between):
         raise ValueError("only a stream can be driven: plan it with a checkpoint")
@@ -76,9 +78,10 @@ def folder_sink(
     *,
     letters: str | Path | None = None,
 ) -> FolderSink:
-    """Writes what each micro-batch finds as ``matches-QUERY-<number>…``, the rest as ``letters-QUERY-…``.
+    """Return a sink for ``drive`` that writes the answers of each micro-batch as files in a folder.
 
-    See ``save`` for ``form``, ``letters``, QUERY, and which files belong to which query.
+    Matches go to ``matches-QUERY-<number>…``, dead letters to ``letters-QUERY-…``. See ``save`` for ``form``,
+    ``letters``, QUERY, and which files belong to which query.
     """
     prepared = as_query(query)
     places = Outputs(canonical(prepared), normal(folder), normal(letters or folder))
@@ -87,7 +90,7 @@ def folder_sink(
 
 @dataclass(frozen=True, slots=True)
 class FolderSink:
-    """What ``folder_sink`` gives: a ``Sink``."""
+    """The ``Sink`` that ``folder_sink`` returns."""
 
     places: Outputs
     query: Query
@@ -136,13 +139,13 @@ class _Driver:
         answers = self._process(rows)
         beside = {"answers": answers, "newest": list(self._newest.items())}
         write(done, self._bucket.state().packed(beside))
-        # What has ended goes on, some day, with its state.
+        # A later run continues ended streams from their state.
         self._number = None if self._is_over else number
         self._sink(number, answers)
         delete(self._path(number - _KEPT))
 
     def _process(self, rows: DataFrame) -> list[tuple[str, str]]:
-        """Add the chunks, and move to the watermark after them."""
+        """Add the chunks, and advance to the watermark after them."""
         answers: list[tuple[str, str]] = []
         before = self._bucket.reached
         ended: set[int] = set()

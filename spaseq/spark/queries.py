@@ -72,10 +72,11 @@ _GIVEN_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job and the rows between its stages, for each stream (see ``stages.arrow``), with ``source``.
+    """A job, and for each stream the rows between its stages (see ``stages.arrow``).
 
-    ``observed``: the counts of ``events`` of a batch, set by the first action on its answers. ``failed``
-    counts failed calls of the user's functions.
+    ``between``: these rows, with the stream's number as ``source``. ``observed``: for a batch, the counts of
+    ``events``, set by the first action on its answers. ``failed`` counts failed calls of the user's
+    functions.
     """
 
     job: Job
@@ -97,30 +98,31 @@ def answers(
     """Return the answers of a query over a DataFrame of events: matches and dead letters.
 
     Columns: ``kind`` (``match``, ``late``, ``bad``, ``shed``) and ``json``: a match as a line of NDJSON (see
-    ``spaseq.results``), or a letter. An event of a stream is late if earlier micro-batches have moved the
-    watermark beyond its time; within a micro-batch events may be in any order. A late event has one letter,
-    with its graph, or with the triples that GPMs asked for, or with its stamp alone if none did.
+    ``spaseq.results``), or a dead letter. An event of a stream is late if earlier micro-batches have moved
+    the watermark beyond its time; within a micro-batch events may be in any order. The letter of a late event
+    has its graph, or only the triples that GPMs asked for. If no GPM asked for any, it has only the event's
+    stamp.
 
     ``events`` has the columns of ``format("spaseq")``, in batches or as a stream. All times are on one
-    ``clock``: that of the column ``events`` was made of, or of the first event of a batch; for other streams
-    give it, or else times are instants. The watermark is that of the slowest stream: it moves when each
-    declared stream has brought events, and each stream is a reading of ``events`` (``kafka_events`` and
-    ``run`` read each once). ``start`` is where tumbling windows begin: the first event's time unless given;
-    a stream needs it. ``lateness`` is a timedelta, or text such as ``"10 seconds"``. ``buckets``: how many
-    the partitions are hashed into, which bounds the tasks at work: by default
-    ``spark.sql.shuffle.partitions``, and 16 for a stream. A checkpoint fixes their number.
+    ``clock``. By default it is that of the column from which ``events`` was made, or of a batch's first
+    event. For other streams it is instants. The watermark is that of the slowest stream: it moves once every
+    declared stream has brought events. Each declared stream is a separate reading of ``events``
+    (``kafka_events`` and ``run`` read each only once). ``start``: when tumbling windows begin, by default at
+    the first event's time; a stream needs it. ``lateness``: a timedelta, or text such as ``"10 seconds"``.
+    ``buckets``: into how many buckets partitions are hashed, which limits the number of parallel tasks. By
+    default ``spark.sql.shuffle.partitions``, and 16 for a stream. A checkpoint fixes the number.
 
-    ``checkpoint``: the checkpoint that the stream will be written with. A checkpoint of another query, or of
-    other background graphs, is then an error at once; without the argument, the first micro-batch fails.
+    ``checkpoint``: the checkpoint that the stream will be written with. If it belongs to another query or has
+    other background graphs, the call raises EngineError; without this argument, the first micro-batch fails.
 
-    ``kb_changed``: a stream that goes on with other background graphs than before is an error, unless it was
-    begun with ``"replay"``. Then the events of the last windows are matched again: delivered matches stay
-    delivered, and matches that end from now on are based on the new graphs. For this the state keeps all
-    events of the window, and the query runs as one group.
+    ``kb_changed``: a stream cannot continue with changed background graphs unless it was begun with
+    ``"replay"``. Then the events of the last windows are matched again: delivered matches stay delivered, and
+    later matches are based on the new graphs. For this the state keeps all events of the window, and the
+    query runs as one group.
 
-    ``latency`` and ``memory`` bound what each bucket takes: the former for an event, on average over some,
-    the latter for its partial matches, in bytes. What would break them is shed, as by ``Engine``; what a
-    bucket gave up in a micro-batch is a row of the kind ``shed``, and the first time a warning.
+    ``latency`` and ``memory`` are bounds for each bucket: seconds for an event, on average over some events,
+    and bytes of partial matches. Partial matches that would exceed a bound are shed, as by ``Engine``. A row
+    of the kind ``shed`` reports what a bucket shed in a micro-batch; the first one is also a warning.
 
     ``shapes``: SHACL, as for ``Engine``; the workers need pyshacl. Events that do not conform are ``bad``,
     with SHACL's message. Tumbling windows then need ``start``.
@@ -136,7 +138,7 @@ def _found(
     settings: Settings,
     told: Accumulator[Told] | None,
 ) -> DataFrame:
-    """The answers; ``told`` hears of malformed events."""
+    """Return the answers; the accumulator ``told`` counts malformed events."""
     job, rows, failed = _read(events, query, kb, start, settings, told)
     return _answers(job, rows, failed, settings)
 
@@ -151,7 +153,7 @@ def _read(
     *,
     counted: bool = False,
 ) -> tuple[Job, DataFrame, Accumulator[Told] | None]:
-    """The job, the rows of its stateless stage, and what hears of failed calls."""
+    """Return the job, the rows of its stateless stage, and the accumulator of failed calls, if any."""
     require_classic(events)
     require_read(events)
     check_events(events, query)
@@ -197,13 +199,13 @@ def analyze(
     traced: int = 20_000,
     **options: Unpack[Options],
 ) -> DataFrame:
-    """The counts of ``spaseq explain --analyze`` for a batch of events, over all tasks.
+    """Return the counts of ``spaseq explain --analyze`` for a batch of events, over all tasks.
 
     Columns: ``part``, ``what``, ``count``. All events are counted, and for each GPM the events that it
-    matched and its solutions. The first events of each bucket, about ``traced`` of them, are traced: how many
-    partial matches came into each state of the automaton, went on, ended as matches, or died of what; and how
-    often each edge was taken. The automaton is that of the query without EMIT, CONSUME, SKIP and LIMIT.
-    The other parameters are those of ``answers``. Raises EngineError for a stream.
+    matched and its solutions. The first events of each bucket, about ``traced`` of them, are traced. Their
+    counts: how many partial matches entered each state of the automaton, advanced, ended as matches, or were
+    dropped and why; and how often each edge was taken. The automaton is that of the query without EMIT,
+    CONSUME, SKIP and LIMIT. The other parameters are those of ``answers``. Raises EngineError for a stream.
     """
     if events.isStreaming:
         raise EngineError(
@@ -217,9 +219,10 @@ def analyze(
 
 
 def _by_stream(events: DataFrame, job: Job) -> list[DataFrame]:
-    """A stream's events by their streams, so that each has a watermark: of all, the one that lags counts.
+    """Return one DataFrame for each stream of the events, so that each has its own watermark.
 
-    Spark has one watermark a DataFrame, that of the newest. What is of no declared stream is in the first.
+    Spark has one watermark per DataFrame, from its newest event. With several, the slowest counts. Events of
+    undeclared streams are in the first DataFrame.
     """
     _, *others = sorted({stream.iri.value for stream in job.query.streams})
     if not others:
@@ -238,16 +241,20 @@ def matches(
     observed: str = "answers",
     **options: Unpack[Options],
 ) -> DataFrame:
-    """The matches of a query over a DataFrame of events; the other parameters are those of ``answers``.
+    """Return the matches of a query over a DataFrame of events, with a column for each part of a match.
 
-    Columns: ``start`` and ``end`` (timestamps, or integers on ticks), ``partition``, ``events`` (per GPM),
-    ``bindings`` (JSON), ``graph`` (the N-Triples of CONSTRUCT), ``json`` (all of it). With ``columns``, these
-    variables, too, with their values as Spark's types: ``"price double, k string"``, a StructType, a mapping
-    from names to types, or a list of names for text. A type ``"{id}"`` in a mapping is a column of the
-    template of ``events``: terms of the variable come back as that column's values, so that matches join with
-    the table. Then there is a row for each of ``bindings``; a value unbound or of another type is null.
-    A warning tells of malformed events. The observed metrics of a stream count them, and late events;
-    ``observed`` names these metrics, which must differ where two ``matches`` are in one streaming query.
+    The parameters not described here are those of ``answers``. Columns: ``start`` and ``end`` (timestamps, or
+    integers on ticks), ``partition``, ``events`` (per GPM), ``bindings`` (JSON), ``graph`` (the N-Triples of
+    CONSTRUCT), ``json`` (the whole match).
+
+    ``columns`` adds variables as columns, with values of Spark's types: ``"price double, k string"``, a
+    StructType, a mapping from names to types, or a list of names for text. In a mapping, the type ``"{id}"``
+    names the column ``id`` of the template of ``events``: terms of the variable become values of that column
+    again, so that matches can be joined with the table. With ``columns``, the result has a row for each of
+    ``bindings``; an unbound value, or one of another type, is null.
+
+    Malformed events are left out, with a warning. For a stream, observed metrics count malformed and late
+    events; ``observed`` is their name, which must differ between two ``matches`` in one streaming query.
     """
     require_classic(events)
     prepared = as_query(query)
@@ -275,14 +282,16 @@ def run(
     piece_bytes: int = PIECE,
     **options: Unpack[Options],
 ) -> DataFrame:
-    """The answers of a query over files, folders or patterns, see ``answers`` and ``spaseq.run``.
+    """Return the answers of a query over files, folders or patterns; see ``answers`` and ``spaseq.run``.
 
-    With ``checkpoint``, a streaming DataFrame, which is to be written with that ``checkpointLocation``:
-    every micro-batch takes up to ``most_bytes`` of each stream, and with ``follow`` new files are waited
-    for. Without ``follow``, the streams end with their files, which ends all windows; a later run reads the
-    files added since, and does not repeat matches. Without ``checkpoint``, everything is read at once, and
-    nothing is late. ``clock``: by default, the clock of the first event. The other parameters are those of
-    ``answers``. ``expanded`` gives the columns of matches.
+    With ``checkpoint``, the result is a streaming DataFrame, to be written with this ``checkpointLocation``.
+    Every micro-batch reads up to ``most_bytes`` of each stream. With ``follow``, the streams wait for new
+    files. Without it, they end with their files, which ends all windows; a later run reads the files added
+    since, and does not repeat matches.
+
+    Without ``checkpoint``, everything is read at once, and no event is late. ``clock``: by default, the clock
+    of the first event. The other parameters are those of ``answers``. ``expanded`` turns the answers into
+    columns of matches.
     """
     return answers_of(
         planned(
@@ -293,7 +302,7 @@ def run(
 
 
 def answers_of(plan: Prepared) -> DataFrame:
-    """The second half of ``run``, after ``planned``: the answers (see there)."""
+    """Return the answers of what ``planned`` returned: the second half of ``run``."""
     lateness = plan.settings.allowed
     parts = [_marked(rows.drop("source"), lateness, plan.job) for rows in plan.between]
     return _answers(plan.job, reduce(DataFrame.union, parts), plan.failed, plan.settings)
@@ -310,9 +319,10 @@ def planned(
     piece_bytes: int = PIECE,
     **options: Unpack[Options],
 ) -> Prepared:
-    """The first half of ``run``, with its parameters: the query and, of each stream, what is asked of events.
+    """Prepare a query for ``answers_of`` or ``drive``: the first half of ``run``, with its parameters.
 
-    ``answers_of`` is the second half; ``drive`` takes its place for a stream that this process drives.
+    The result has the job, and for each stream the rows that the stateless stage makes of its events.
+    ``answers_of`` is the second half; ``drive`` replaces it for a stream that is matched in the driver.
     Raises SourceError for a stream that is not a file, a folder or a pattern.
     """
     settings = Settings(**options)
@@ -358,7 +368,9 @@ def _followed(
     most_bytes: int | None,
     piece_bytes: int,
 ) -> list[DataFrame]:
-    """The blocks of each stream. One source reads all, so that it knows when all have ended."""
+    """Return the blocks of each stream. One source reads all streams, so that it knows when all have
+    ended.
+    """
     from spaseq.spark.source.datasource import streams_text
 
     said: dict[str, str | int] = {
@@ -375,7 +387,7 @@ def _followed(
 
 
 def in_files(stream: str, location: object) -> str:
-    """The location of a stream. Raises SourceError for one that is no file, folder or pattern."""
+    """Return a stream's location as text. Raises SourceError unless it is a file, folder or pattern."""
     if isinstance(location, LiveSource):
         raise SourceError(f"stream {stream}: Spark reads files and folders; topics by spark.kafka_events")
     if not isinstance(location, str | Path) or str(location) == "-":
@@ -384,8 +396,10 @@ def in_files(stream: str, location: object) -> str:
 
 
 def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, settings: Settings) -> DataFrame:
-    """The stateful stage. It gets the background graphs only if EXISTS may ask them; as a file if it is a
-    stream, since the process that Spark starts for stateful processors cannot read a broadcast.
+    """Return the answers of the stateful stage.
+
+    The stage gets the background graphs only if EXISTS may read them. In a stream it gets them as a file,
+    since the process that Spark starts for stateful processors cannot read a broadcast.
     """
     identity = job.identity
     asks = job.kb is not None and job.needs.triples
@@ -407,12 +421,12 @@ def _answers(job: Job, between: DataFrame, failed: Accumulator[Told] | None, set
     found = found.withColumnRenamed("line", "json")
     if settings.checkpoint is not None or not between.isStreaming:
         return found
-    # A checkpoint that is named later is compared then (``save``).
+    # If the checkpoint is named only later, ``save`` compares it with this.
     return found.withMetadata("json", {JOB: json.dumps(identity)})
 
 
 def _by_bucket(job: Job, between: DataFrame) -> DataFrame:
-    """The rows of a batch as a stateful stage takes them."""
+    """Return the rows of a batch by bucket and time, as the stateful stage needs them."""
     return between.repartition(len(job.buckets), "bucket").sortWithinPartitions("bucket", "begin")
 
 
@@ -425,21 +439,22 @@ def _marked(rows: DataFrame, lateness: timedelta, job: Job) -> DataFrame:
     if rows.isStreaming:
         delay = milliseconds_of(lateness, job.clock) + job.has_event_time
         rows = rows.withWatermark("at", f"{delay} milliseconds")
-    # Without `at`, or Spark would drop late rows itself, unseen.
+    # Without `at`: Spark would drop late rows itself, with no report.
     return rows.drop("at")
 
 
 def _tumbles(query: Query) -> bool:
-    """Whether the query has windows of time that begin somewhere."""
+    """Return whether the query's windows tumble by time."""
     return query.window.kind is not WindowKind.SLIDING and UNITS[query.window.unit] is not None
 
 
 def first_of(
     stream: str, location: str, options: SourceOptions, size: int, lateness: timedelta, shapes: str
 ) -> tuple[Clock, int] | None:
-    """The clock of a stream, and the time of the first event by time, read from its beginning.
+    """Return a stream's clock and the earliest time in its first events; None if it has no event.
 
-    ``shapes``: what events must conform to, as N-Triples, if to anything.
+    Events that would be late are left out. ``shapes``: the SHACL shapes that events must conform to, as
+    N-Triples, or an empty text.
     """
     for piece, _ in Cutter(location, options, min(size, 1 << 20)).after(Place()):
         row = piece.row(stream)
@@ -455,9 +470,9 @@ def first_of(
 def pieces_of(
     spark: SparkSession, stream: str, location: str, options: SourceOptions, size: int
 ) -> DataFrame:
-    """All pieces of a stream's files, as many for each core.
+    """Return all pieces of a stream's files as rows, evenly over the cores.
 
-    Not by ``format("spaseq")``: that asks Python processes for the plan, and others to read it.
+    Not by ``format("spaseq")``, which starts Python processes to plan, and further ones to read the plan.
     """
     rows = [piece.row(stream) for piece, _ in Cutter(location, options, size).after(Place())]
     return frame_of(spark, pa.Table.from_pylist(rows, schema=ARROW))

@@ -29,7 +29,7 @@ _STREAMS: Final = (4, 0)
 
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _LOG: Final = Path(__file__).with_name("log4j2.properties")
-#: Chunks, of megabytes each, shall be no exception for the JVM's collector of garbage.
+#: Chunks of megabytes must not count as oversized objects for the JVM's garbage collector.
 _JVM: Final = "-XX:G1HeapRegionSize=32m"
 #: The JVM does little here, so its best compiler costs more than it saves. Not with GraphFrames: their
 #: searches run in the JVM, and take 1.4 times as long without it.
@@ -37,9 +37,9 @@ _BOOKKEEPING: Final = "-XX:TieredStopAtLevel=1"
 #: Where a submitted program finds its JVM.
 _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
-#: On a local disk Hadoop starts processes (``chmod``, ``readlink``) for every file of a checkpoint, fewer by
-#: the older of its interfaces; and what has changed in a state is less to write than its tables. Together a
-#: third of what a small micro-batch costs.
+#: Two settings that together save a third of a small micro-batch's cost. On a local disk, Hadoop's older
+#: interface starts fewer processes (``chmod``, ``readlink``) for each file of a checkpoint. And the changes
+#: of a state are less to write than its tables.
 _ON_ONE_MACHINE: Final = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"org.apache.spark.sql.execution.streaming{'.checkpointing' if VERSION >= (4, 1) else ''}"
@@ -69,13 +69,13 @@ def session(
     packages: Sequence[str] = (),
     jars: Sequence[str | Path] = (),
 ) -> SparkSession:
-    """Return the active session, or a new one with small defaults for one machine where nothing else is set.
+    """Return the active session, or a new one with defaults for a small machine.
 
-    What ``spark-submit``, ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf`` say stands, unless a parameter
-    says otherwise. ``partitions``: shuffle partitions, as many as there are cores by default. Spark's own
-    default of 200 costs seconds in every micro-batch, and the number stands in checkpoints for good.
-    ``memory``: the driver's, 2g by default. ``packages``: of Maven, as ``group:artifact:version``; ``jars``:
-    their files. Raises EngineError if these are asked of a JVM that runs already, and has not got them.
+    Settings from ``spark-submit``, ``PYSPARK_SUBMIT_ARGS`` or ``spark-defaults.conf`` apply unless a
+    parameter overrides them. ``partitions``: shuffle partitions, by default the number of cores. Spark's own
+    default, 200, costs seconds in every micro-batch, and a checkpoint fixes the number for good. ``memory``:
+    the driver's, by default 2g. ``packages``: Maven packages, as ``group:artifact:version``; ``jars``: their
+    files. Raises EngineError if a JVM is running already and lacks these packages or jars.
     """
     if is_remote() or "SPARK_REMOTE" in os.environ:
         raise EngineError(_CONNECT)
@@ -143,7 +143,7 @@ def _of_jvm() -> dict[str, str]:
 
 
 def _said() -> dict[str, str]:
-    """Return the settings in the environment for a JVM that has not started."""
+    """Return the settings from the environment for a JVM that has not started."""
     said: dict[str, str] = {}
     home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
     defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
@@ -162,7 +162,7 @@ def _said() -> dict[str, str]:
 
 
 def _listed(known: Mapping[str, str], option: str, more: Sequence[str | Path]) -> str | None:
-    """Return the known values and more, as Spark lists them; None if there are no more."""
+    """Return the known values and ``more``, joined as Spark lists them; None if there are no more."""
     if not more:
         return None
     before = known[option].split(",") if known.get(option) else []
@@ -192,7 +192,7 @@ def require_classic(known: SparkSession | DataFrame) -> None:
 
 
 def require_streams(what: str) -> None:
-    """Raise EngineError if PySpark is too old for this."""
+    """Raise EngineError if PySpark is too old for ``what``."""
     if VERSION < _STREAMS:
         raise EngineError(f"{what} needs PySpark 4.0 or later, not {pyspark.__version__}: run a batch")
 
@@ -209,14 +209,14 @@ def register(spark: SparkSession) -> None:
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Return the rows of a table of Arrow's as a DataFrame."""
+    """Return the rows of an Arrow table as a DataFrame."""
     if VERSION >= _STREAMS:
         return spark.createDataFrame(table)
     return spark.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema))
 
 
 def table_of(rows: DataFrame) -> pa.Table:
-    """Return the rows of a DataFrame as a table of Arrow's."""
+    """Return the rows of a DataFrame as an Arrow table."""
     if VERSION >= _STREAMS:
         return rows.toArrow()
     return pa.Table.from_batches(rows._collect_as_arrow(), to_arrow_schema(rows.schema))  # type: ignore[operator]
@@ -234,19 +234,19 @@ def prepare_session(spark: SparkSession) -> None:
         spark.conf.set(_PROVIDER, _ROCKSDB)
 
 
-# --- standard error without what Spark says there of itself -----------------------------------
+# --- standard error without Spark's own notices --------------------------------------------------
 
-#: How lines begin that tell a user nothing.
+#: Beginnings of lines that tell a user nothing.
 _NOISE: Final = (
     b"NOTE: Picked up JDK_JAVA_OPTIONS",
     b"WARNING: Using incubator modules",
     b"Starting Streaming TransformWithState",
     b"Streaming TransformWithState",
-    # Every query starts a Python process (see ``_processor``) that ends before it is answered.
+    # Every query starts a Python process (see ``_processor``). It ends before Spark has answered it.
     b'Exception in thread "stateConnectionListenerThread"',
 )
 
-#: How lines begin that go on with an exception.
+#: Beginnings of lines that continue an exception.
 _GOING_ON: Final = (b"\tat ", b"\t... ", b"Caused by: ", b"\tSuppressed: ")
 
 

@@ -1,4 +1,4 @@
-"""Restore an engine: everything that happened is repeated, without delivering anything."""
+"""Restore an engine: repeat everything that happened, without delivering matches."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Where the partitions of a query began anew, by CONSUME ANY or AFTER MATCH SKIP.
 
-A new matcher that sees only the events of the last windows may find a match that was none, and continue after
-it. But events of a partition before its last cut, where it began anew, cannot be in a match, and no match was
-found since. So after a restart the matcher is not shown events that might begin a match before the cut, and
-finds the same matches.
+After a restart, a new matcher sees only the events of the last windows. From these alone it might find a
+match that the old matcher did not, and continue after it. But no match contains events from before its
+partition's last cut, where the partition began anew, and no match was found since the cut. So the matcher is
+not shown events that might begin a match before the cut, and finds the same matches.
 """
 
 from __future__ import annotations

@@ -54,13 +54,13 @@ if TYPE_CHECKING:
 class Pipeline:
     """A query's path through the engine.
 
-    ``patterns`` give the solutions of events, the ``matcher`` makes matches of them, and ``answers`` makes
-    the results that are delivered; ``observation`` shows the events themselves to listeners. ``done``: no
+    ``patterns`` find the solutions of events, the ``matcher`` makes matches of them, and ``answers`` turns
+    matches into delivered results. ``observation`` shows the events themselves to listeners. ``done``: no
     more answers are needed. ``position``: how many events came.
 
-    A host may replace three functions: ``read`` makes answers of matches, ``matchers`` makes matchers that
-    take event by event, and ``queries`` returns how many queries these are. ``watcher`` is called for each
-    event by a matcher that takes event by event.
+    The owner of a pipeline may replace three functions: ``read`` turns matches into answers, ``matchers``
+    makes matchers that take event by event, and ``queries`` returns how many queries the pipeline serves. A
+    matcher that takes event by event calls ``watcher`` for each event.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Pipeline:
         return self._stats
 
     def count(self) -> None:
-        """Bring up to date what is counted rarely: single events, shed matches, use of limits.
+        """Update rarely updated counts: single events, shed matches, use of limits.
 
         Must be called in the turn.
         """

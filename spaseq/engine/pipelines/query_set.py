@@ -281,12 +281,13 @@ class Subscription:
 class QuerySet:
     """Queries of one form that run as one; the engine uses it like the ``Handle`` of one query.
 
-    All queries begin with the same event; until then queries may join. Matches are kept by row until they
-    are taken. If matches need not be enumerated at once, the query set enumerates them for all queries while
-    they are few. If they are many, each query gets its own matches, and enumerates them when they are read.
-    ``pipeline``: of the first query, until they begin. ``live``: how many are not over. ``place``: the place
-    that the queries share. ``coming``: None, as matches do not wait for a reader here, though those of its
-    queries may.
+    All queries begin with the same event; until then queries may join. Matches are kept by row until they are
+    taken. If matches need not be enumerated at once, the query set enumerates few matches for all queries
+    together. If there are many, each query gets its own matches, and enumerates them when they are read.
+
+    ``pipeline``: that of the first query, until they begin. ``live``: how many are not over. ``place``: the
+    place that the queries share. ``coming``: None, since no match waits for a reader here, only in the
+    queries' handles.
     """
 
     def __init__(self, environment: Environment, place: StreamPosition, pipeline: Pipeline) -> None:
@@ -433,7 +434,7 @@ class QuerySet:
     def deliver(self) -> None:
         """Give callbacks the matches that an interrupt has left."""
         self._take()
-        for _, handle in self._queries:  # also those that are over
+        for _, handle in self._queries:  # including queries that are over
             handle.deliver()
         self._hand_on()
 

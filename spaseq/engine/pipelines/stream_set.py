@@ -33,9 +33,9 @@ _SLACK: Final = 16
 
 
 class DueWork(NamedTuple):
-    """What a query must do: process events, the first of them at this position, or go on as time has passed.
+    """Work of a query: to process events, the first of them at this position, or to advance its time.
 
-    ``before``: events that it was not given, and needs first, with their positions.
+    ``before``: events that the query was not given, and needs first, with their positions.
     """
 
     position: int
@@ -317,7 +317,7 @@ class StreamSet:
             if query.pipeline.member is not None:
                 self._kin.add(query.pipeline.member, query.start)
         cohort.complete()
-        for query in new:  # also those that the first event does not concern
+        for query in new:  # including queries that the first event does not concern
             try:
                 if not query.handle.is_over:
                     query.pipeline.begin(batch)

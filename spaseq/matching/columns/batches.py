@@ -24,7 +24,7 @@ from spaseq.matching.filters.numbers import Numbers
 from spaseq.patterns.spectra.solutions import NO_SOLUTIONS, Solutions
 from spaseq.terms.dictionary import Dictionary
 
-# Reusable arrays, to which one query after the other writes its batch.
+# Reusable arrays, into which the queries write their batches one after the other.
 
 Ints = npt.NDArray[np.int64]
 
@@ -35,7 +35,7 @@ _MOST: Final = 1 << 20
 
 
 class Spare:
-    """Arrays to be reused. Memory that was not written for long is slow to write to.
+    """Reusable arrays, since memory that was not written for long is slow to write to.
 
     A dictionary has one pool for all queries (``of``); several threads may use it.
     """
@@ -74,10 +74,10 @@ _FEW: Final = 64
 
 
 class BatchColumns:
-    """The batches with events that matches may still have, and the numbers of their terms.
+    """The batches with events that later matches may contain, and the numbers of their terms.
 
-    ``read`` are the variables that tables read, each with the place of its GPM in ``gpms``; some are
-    ``derived``. ``constants`` are the ids of the terms in tables. ``past`` has the batches, ``numbers`` the
+    ``read``: the variables that tables read, each with its GPM's position in ``gpms``; some of them are
+    ``derived``. ``constants``: the ids of the terms in tables. ``past`` has the batches, ``numbers`` the
     terms.
     """
 

@@ -23,10 +23,11 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SolvedBatch:
-    """A batch. ``last`` is its end on the axis; ``rows[g]`` has where the rows of GPM g begin in each event.
+    """A batch of events with its solutions. Its terms are kept as long as it is referenced.
 
-    Without ``rows``, they are searched. ``derived`` are further columns of its solutions, by GPM and name.
-    Its terms are kept as long as it is referenced.
+    ``last`` is its end on the window's axis. ``rows[g]``: where the rows of GPM g begin in each event;
+    without ``rows``, rows are found by search. ``derived``: further columns of its solutions, by GPM and
+    name.
     """
 
     start: int
@@ -273,10 +274,10 @@ def _are_counted(n: Ints) -> bool:
 
 
 class Renamed(Stretch):
-    """The same events and solutions under the names of another query, which computes and keeps the columns.
+    """The events and solutions of another query, under the names of this one; the other computes the columns.
 
-    ``gpms``: for each GPM its number there, and the names there of its variables. ``rename`` makes a batch
-    under the names here, for events that are read singly.
+    ``gpms``: for each GPM its number in the other query, and its variables' names there. ``rename`` returns a
+    batch under the names here, for events that are read singly.
     """
 
     def __init__(

@@ -22,10 +22,10 @@ Ints = npt.NDArray[np.int64]
 #: The list of batch starts is cut after this many batches were dropped.
 _SLACK: Final = 64
 
-#: Up to this many batches in a row are joined, even if some have no needed event.
+#: Up to this many consecutive batches are joined, even if some have no needed event.
 _FEW: Final = 16
 
-#: This many single events become a batch that stays, when matches need some of them.
+#: This many single events become a batch that is kept, when matches need some of them.
 _WORTH: Final = 64
 
 #: The most cached stretches that others have requested.
@@ -85,7 +85,7 @@ class History:
         return () if singles is None else singles.live_ids()
 
     def expect(self, singles: Singles) -> None:
-        """Have these single events, none so far, follow the batches."""
+        """Let these single events, which are still empty, follow the batches."""
         self._made = singles
 
     @property
@@ -177,9 +177,9 @@ class History:
 
     def _near(self, least: int, most: int) -> tuple[list[int], Singles | None]:
         """Return where the batches between two events begin, and the single events if they are among them."""
-        # A batch made of a few single events goes with the matches. If it stayed, with a batch for each event
-        # that completes many matches, there would be so many long-lived objects that the garbage collector
-        # traversed the whole process now and then.
+        # A batch made of a few single events lives only as long as its matches. If it were kept, with a batch
+        # for each event that completes many matches, so many long-lived objects would make the garbage
+        # collector traverse the whole process now and then.
         singles = None if self.beside is not None else self._singles
         if singles is None or singles.size >= _WORTH:
             self.end_singles()
@@ -258,7 +258,7 @@ class History:
         assert isinstance(solutions, dict)
         g = self._number[gpm]
         rows = [chunk.row(g, i) for i in chunk.span(g, index)]
-        # A single row must be of the key: the kernel has matched it.
+        # A single row must belong to the key, since the kernel has matched it.
         solutions[gpm] = tuple(row for row in rows if len(rows) == 1 or self.belongs(row, key))
         return found
 

@@ -71,7 +71,7 @@ class ByColumns(Protocol):
     def process(self, batch: EventBatch, start: int, solutions: Mapping[str, Solutions]) -> Iterable[Block]:
         """Process events in processing order, the first at position ``start``; return the matches found.
 
-        ``solutions`` are those of the GPMs' stateless parts; a GPM without any may be absent.
+        ``solutions`` are those of the GPMs' stateless parts. A GPM without solutions may be absent.
         """
         ...
 
@@ -114,9 +114,9 @@ class Enumerating(ByColumns, Unenumerated, Protocol):
         ...
 
     def divide(self, by_key: bool, keys: Collection[int] | None = None) -> Iterator[tuple[int, Portion]]:
-        """Give away the matches that were not enumerated, by the first value of the keys.
+        """Hand over the matches that were not enumerated, divided by the first value of their keys.
 
-        All under 0 if not ``by_key``. ``keys``: only these, if their enumeration has not begun.
+        All are under 0 if not ``by_key``. ``keys``: only these, if their enumeration has not begun.
         """
         ...
 
@@ -135,9 +135,9 @@ class Quick(ByColumns, Protocol):
         ...
 
     def take_single(self, event: Single, start: int) -> Fleeting | None:
-        """Takes one event, as ``process`` does, and counts; None if it completes nothing.
+        """Process one event like ``process``, and count it; None if it completes no match.
 
-        Raises ``UnsolvedError``, and does nothing, if the event is large.
+        If the event is large, raises ``UnsolvedError`` and does nothing else.
         """
         ...
 
@@ -151,7 +151,7 @@ class Quick(ByColumns, Protocol):
 
 
 class Immediate:
-    """The behaviour of time for matchers with matches that are certain at their last event."""
+    """Time for matchers that are certain of each match at its last event: no match waits."""
 
     @property
     def waits(self) -> bool:
@@ -178,10 +178,10 @@ class Immediate:
 
 
 def is_quick(matcher: object) -> TypeGuard[Quick]:
-    """Return whether an matcher is ``Quick``."""
+    """Return whether a matcher is ``Quick``."""
     return _is(matcher, Quick)
 
 
 def is_enumerating(matcher: object) -> TypeGuard[Enumerating]:
-    """Return whether an matcher is ``Enumerating``."""
+    """Return whether a matcher is ``Enumerating``."""
     return _is(matcher, Enumerating)

@@ -1,8 +1,8 @@
 """The lazy matcher: batches of solutions in, matches out.
 
-After lazy chain automata (Kolchinsky, Schuster): events are buffered, and matches are built rarest item
-first, regardless of the order of the sequence. The operator ``:`` skips anything, so that all orders give the
-same matches.
+After lazy chain automata (Kolchinsky, Schuster): events are buffered. Each match is built from its rarest
+item first, not in the order of the sequence. Since the operator ``:`` skips any events, every building order
+finds the same matches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from spaseq.patterns.spectra.solutions import Solutions
 from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
-#: Takes results: rows of ``outcome``, the choices of each, and the position of the first of their events.
+#: Receives results: rows of ``outcome``, the choices of each, and the position of the first of their events.
 Results = Callable[[Ints, Ints, int], None]
 
 
@@ -54,9 +54,9 @@ class LazyMatcher:
         compiled: LazyTables | None = None,
         budget: Budget | None = None,
     ) -> None:
-        """``tree``: the order is chosen for each match, and no partial match waits.
+        """``tree``: choose the order for each match anew, and keep no partial match waiting.
 
-        ``compiled``: its tables, if they exist; ``budget``: what it may keep, if not the context's.
+        ``compiled``: its tables, if they exist. ``budget``: its limits, if not those of the context.
         """
         self._tree = tree
         self._orders: list[tuple[int, ...]] = []
@@ -137,7 +137,7 @@ class LazyMatcher:
             status = self._run(columns)
 
     def _grow(self, status: int, wanted: Ints, axis: int) -> None:
-        """Make the room that the kernel needs."""
+        """Enlarge the arrays as the kernel needs."""
         self._memory.grow(status, wanted, axis)
 
     # --- events that come alone -----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Members: queries that share partial matches, in the role of their own matchers."""
+"""Members: queries that share partial matches. Each acts as its query's matcher."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ _ALWAYS: Final = 1 << 62
 
 
 class _Found(NamedTuple):
-    """Matches, the position ``before`` which a query must have seen the events, and the ``time``
-    to wait for.
+    """Matches, and when they may be delivered.
+
+    ``before``: the position up to which the query must have seen the events. ``time``: the time to wait for,
+    if any.
     """
 
     before: int
@@ -42,25 +44,27 @@ class _Found(NamedTuple):
 
 
 class Waitlist(Protocol):
-    """Queries that see the same events from the first on, before the first."""
+    """Queries that have not seen their first event, and will all see the same events from then on."""
 
     def begin(self, first: Member, begin: int, ticks: bool) -> None:
-        """The first event, at time ``begin``, has come to ``first``."""
+        """Begin: the first event, at time ``begin``, has come to the member ``first``."""
         ...
 
     def forget(self, member: Member) -> None:
-        """A query needs no group of these."""
+        """Remove a query that needs no group of these."""
         ...
 
 
 class MemberGroup(Protocol):
-    """What runs several members as one. ``error`` ended it; ``matched``: see ``Member.matched``."""
+    """A group that runs several members as one. ``error`` has ended it; ``matched``: see
+    ``Member.matched``.
+    """
 
     error: Exception | None
     matched: dict[str, int] | None
 
     def see(self, batch: EventBatch, start: int) -> None:
-        """Takes events, unless another member came first."""
+        """Process events, unless it has already got them from another member."""
         ...
 
     @property
@@ -69,11 +73,11 @@ class MemberGroup(Protocol):
         ...
 
     def see_alone(self, event: Single, start: int) -> bool:
-        """As ``see`` of an event that came alone; false, and nothing done, if it is large."""
+        """Do ``see`` for a single event; if it is large, do nothing and return False."""
         ...
 
     def count(self) -> None:
-        """Counts the events that came alone so far."""
+        """Count the single events so far."""
         ...
 
     def shared(self, member: Member) -> tuple[int, ...]:
@@ -81,16 +85,16 @@ class MemberGroup(Protocol):
         ...
 
     def drop(self) -> None:
-        """Asks for nothing that no member wants any more."""
+        """Stop finding matches that no member needs any more."""
         ...
 
 
 class Member:
-    """One of the queries: a matcher that gets its matches from a group.
+    """A query that shares partial matches: a matcher that gets its matches from a group.
 
     ``until``: matches that end at this position or later are not needed. ``queries`` returns the number of
     equal queries that it stands for. ``begin``: when its first window begins, once events have come;
-    ``ticks``: the times are ticks. ``is_courted``: it will have a group as soon as events come.
+    ``ticks``: the times are ticks. ``is_courted``: it will join a group as soon as events come.
     """
 
     def __init__(
@@ -106,10 +110,10 @@ class Member:
         bound: Bound | None = None,
     ) -> None:
         self.pattern = pattern
-        #: The matcher of its own, before or without a group.
+        #: Its own matcher, before it is in a group or without one.
         self.matcher = matcher
         self.window = pattern.query.window
-        #: A key that is equal for all that may have a common prefix.
+        #: A key that is equal for all queries that may have a common prefix.
         self.asks_first = asks_first
         self._canonical = common
         self.gpms = gpms
@@ -159,7 +163,7 @@ class Member:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a group must first see the events that it needs, before it has this query's matches."""
+        """Whether it waits until a group has seen all events that the query's matches need."""
         return self._next is not None
 
     @property
@@ -173,9 +177,7 @@ class Member:
         return self._cohort is not None
 
     def is_shared_at(self, position: int) -> bool:
-        """Return whether its matches that end there, or later, come from a group; otherwise from its own
-        matcher.
-        """
+        """Return whether a group finds its matches that end there or later; if not, its own matcher does."""
         return self._part is not None and position >= self._part.since
 
     @property
@@ -256,7 +258,9 @@ class Member:
         self.withdraw()
 
     def withdraw(self) -> None:
-        """Leave the cohort: it needs no group of queries that see the same events from the first on."""
+        """Leave the cohort, the queries that see the same events from the first on: it needs no group of
+        these.
+        """
         if self._cohort is not None:
             self._cohort.forget(self)
             self._cohort = None
@@ -293,7 +297,7 @@ class Member:
             self.move(now)
 
     def move(self, since: int) -> None:
-        """Move to the group it waited for: that has all the events that it needs, from a position on."""
+        """Move to the group it waited for, which has all events that it needs from position ``since`` on."""
         self._counted = [*self.counts()]  # of the group that it leaves
         before, part, self._next = self._part, self._next, None
         assert part is not None
@@ -303,7 +307,7 @@ class Member:
             before.group.drop()
 
     def stay(self, part: GroupPart) -> None:
-        """Note that a group is over: if it waited for that one, nothing changes."""
+        """Note that a group has ended: if the member waited for it, the member stays where it is."""
         if part is self._next:
             self._next = None
             self.group = None if self._part is None else self._part.group
@@ -326,10 +330,10 @@ class Member:
 
 
 class GroupPart:
-    """A member's part in a group. Events, solutions and names are its own, positions the group's.
+    """A member's part in a group: events, solutions and names are the member's own, positions the group's.
 
-    ``offset``: the difference to the member's own positions. ``since``: the own position from which on it has
-    the group's matches.
+    ``offset``: the difference between these positions and the member's own. ``since``: the member's position
+    from which on it has the group's matches.
     """
 
     def __init__(self, group: MemberGroup, member: Member, offset: int, gpms: Sequence[str]) -> None:

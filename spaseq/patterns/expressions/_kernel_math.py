@@ -167,12 +167,12 @@ def compare(
     symbol: int, left: Ids, right: Ids, numbers: npt.NDArray[np.float64], ranks: npt.NDArray[np.int8],
     keep: npt.NDArray[np.bool_],
 ) -> bool:  # fmt: skip
-    """Write of each row whether the comparison holds; whether doubles decide all of them.
+    """Write for each row whether the comparison holds; return whether doubles decide all rows.
 
     ``numbers`` and ``ranks`` are by id, as ``Dictionary.by_id`` has them. A side of one value is compared
-    with each of the other's. Doubles compare as XPath compares them with anything. Integers and decimals keep
-    their order when rounded to doubles, so different doubles decide; equal ones do not, unless they are of
-    one term.
+    with each value of the other side. A double is compared with any number as doubles, as in XPath. Integers
+    and decimals keep their order when rounded to doubles. So different doubles decide, but equal doubles do
+    not, unless both are of one term.
     """
     rows = len(keep)
     a, b = int(len(left) == rows), int(len(right) == rows)

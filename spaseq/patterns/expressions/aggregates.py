@@ -1,6 +1,7 @@
 """Aggregates: over solutions (SPARQL 1.1, section 18.5.1), and over a loop's iterations (semantics, 4.6).
 
-Before them: why an expression has no value, for want of an iteration or of a variable, or else.
+Before them: the reasons why an expression has no value: a missing iteration, an unbound variable, or another
+error.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _Why = Callable[[Solution, frozenset[str]], Reason | None]
 def errs_for_want_of(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution, frozenset[str]], bool]:
-    """Return a function of a solution and names: whether the expression errs only because these are unbound.
+    """Return a function that says whether an expression errs only because certain variables are unbound.
+
+    Its arguments are a solution and the names of these variables.
 
     >>> from pyoxigraph import Literal
     >>> from spaseq.language.syntax import Binary

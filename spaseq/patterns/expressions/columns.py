@@ -27,7 +27,7 @@ from spaseq.terms.values import EXACT_ORDER, IS_DOUBLE, NO_NUMBER
 class VectorizedCalls:
     """The vectorized calls of an expression without EXISTS, computed as columns.
 
-    ``rest``: the expression with a variable in place of each, that has the value of its call.
+    ``rest``: the expression with each call replaced by a variable that has the call's value.
     """
 
     def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
@@ -94,7 +94,7 @@ class ColumnValue:
 
 @dataclass(frozen=True, slots=True)
 class _CallColumn:
-    """A vectorized call: for all distinct arguments; for those of every row unless ``repeatable``."""
+    """A vectorized call, computed once for equal arguments; for every row unless it is ``repeatable``."""
 
     call: OwnCall
     arguments: tuple[ColumnValue, ...]
@@ -116,7 +116,7 @@ class _CallColumn:
 
 
 def value_or_unbound(evaluate: Callable[[Solution], int]) -> Callable[[Solution], int]:
-    """Return the same with UNBOUND instead of an error."""
+    """Return the same function, with UNBOUND instead of an error."""
 
     def value(solution: Solution) -> int:
         try:

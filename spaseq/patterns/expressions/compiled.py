@@ -103,7 +103,7 @@ def compile_filter(
 def compile_test(
     expression: Expression, dictionary: Dictionary, exists: ExistsCallback | None = None
 ) -> Callable[[Solution], bool]:
-    """As ``compile_filter``, but an error is raised as ``ExpressionError``."""
+    """Do ``compile_filter``, but raise errors as ``ExpressionError``."""
     return _seeded(_ExpressionCompiler(dictionary, exists).test(expression), expression)
 
 

@@ -160,7 +160,7 @@ EXTENSIONS: Final[dict[str, Function]] = {
     DISTANCE: _distance,
 }
 
-# Functions that the user registered, here or with rdflib, called on typed values and on columns of ids.
+# Functions that the user registered with spaseq or with rdflib, called on typed values and on columns of ids.
 
 #: Kinds of values that are passed as Python values: int, Decimal, float, bool, str.
 _PLAIN: Final = frozenset({INTEGER, DECIMAL, DOUBLE, BOOLEAN, STRING})
@@ -213,9 +213,9 @@ class OwnCall:
         return self._value(answers[0])
 
     def ids(self, columns: Sequence[Ids]) -> Ids:
-        """Return the ids of what a vectorized function gives for columns of bound arguments.
+        """Return the ids of a vectorized function's results for columns of bound arguments.
 
-        ``UNBOUND`` where it fails.
+        ``UNBOUND`` where the function fails.
         """
         size = len(columns[0])
         arguments = [self._column(ids) for ids in columns]
@@ -233,8 +233,8 @@ class OwnCall:
         return found
 
     def _called(self, arrays: Sequence[Array], size: int, begin: int = 0) -> Iterator[tuple[int, Array]]:
-        """Yield what the function returns, each with the first row it is for. If it fails, halves
-        are tried.
+        """Yield what the function returns, each with its first row. If a call fails, each half of its rows is
+        tried.
         """
         try:
             answers = _answers(self._function.call(*arrays), size)
@@ -264,7 +264,7 @@ class OwnCall:
         return _Column(kinds, numbers, objects)
 
     def _interned(self, answers: Array) -> Ids:
-        """Return the ids of what the function gave."""
+        """Return the ids of the function's results."""
         match answers.dtype.kind:
             case "f":
                 return self._dictionary.intern_doubles(answers.astype(np.float64))
@@ -281,7 +281,7 @@ class OwnCall:
             return UNBOUND
 
     def _value(self, answer: Any) -> Value:
-        """Return the typed value of the function's answer; None has none."""
+        """Return the typed value of the function's result; None has no value."""
         if answer is None:
             raise ExpressionError(f"<{self._iri}> returned None")
         try:

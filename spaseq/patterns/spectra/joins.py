@@ -163,17 +163,17 @@ class Route(Protocol):
     """A pattern that is ready to be evaluated on one of the routes."""
 
     def evaluate(self, batch: EventBatch, context: Solution, initial: Solutions = UNIT) -> Solutions:
-        """Return the solutions of every event, with None as their event if they are the same in all.
+        """Return the solutions of every event; their ``event`` is None if they are the same in all events.
 
-        ``context`` replaces variables throughout, as EXISTS does; these get no column. ``initial`` holds one
-        row per event; its variables are visible everywhere except in subqueries.
+        ``context`` replaces variables throughout, as EXISTS does; replaced variables get no column.
+        ``initial`` holds one row per event; its variables are visible everywhere except in subqueries.
         """
 
 
 def covers(pattern: Pattern, *, is_few: bool = False) -> str | None:
-    """Return None if this route evaluates the pattern, else what in it needs the general route.
+    """Return None if this route evaluates the pattern; if not, the part that needs the general route.
 
-    ``is_few``: a few events at a time are evaluated, and all paths are walked.
+    ``is_few``: only a few events at a time are evaluated, and all paths are walked.
     """
     if sum(1 for expression in expressions(pattern) if labels(expression)) > 1:
         return "BNODE of a label in several expressions"
@@ -249,7 +249,7 @@ class Spectra:
         return found
 
     def value(self, expression: Expression) -> ColumnValue:
-        """Return what BIND computes without EXISTS, compiled once."""
+        """Return BIND's expression, without EXISTS, compiled once."""
         found = self._values.get(expression)
         if found is None:
             found = self._values[expression] = ColumnValue(expression, self.dictionary)

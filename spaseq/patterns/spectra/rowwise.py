@@ -1,4 +1,6 @@
-"""A few events at a time: what SPECTRA covers, by joins of plain dicts, and property paths by steps."""
+"""Evaluate a few events at a time: the patterns of SPECTRA by joins of plain dicts, property paths by
+steps.
+"""
 
 from __future__ import annotations
 
@@ -72,15 +74,15 @@ class Facts:
         return {node for pairs in self.views.values() for pair in pairs for node in pair}
 
 
-#: Gives the begin and the end of a path in an event, once for every way to walk it; of a loop once.
+#: Returns the begin and the end of a path in an event, once for every way to walk it; for a loop only once.
 Walk = Callable[[Facts], Sequence[Pair]]
 
 
 def walk(path: Path, dictionary: Dictionary, start: int | None = None, end: int | None = None) -> Walk:
     """Return the function that walks a path (SPARQL 1.1, 18.2.2.4 and 18.4).
 
-    ``start`` and ``end``: the ids of the terms there, None for variables. A path of length zero joins each of
-    them, and each node of the graph, with itself.
+    ``start`` and ``end``: the ids of the terms at the path's ends, None for variables. A path of length zero
+    joins each of these terms, and each node of the graph, with itself.
     """
     match path:
         case NamedNode():
@@ -172,13 +174,13 @@ _Test = Callable[["Facts", Row], bool]
 
 
 class NotByRows(Exception):  # noqa: N818 # an answer, not an error
-    """The pattern would write out much of the knowledge base: columns are better."""
+    """Raised if rows would write out much of the knowledge base: columns are better then."""
 
 
 class Rowwise:
     """A pattern that SPECTRA covers, ready to be evaluated event by event.
 
-    ``bound`` are variables that the ``ambient`` row will surely have. Raises ``NotByRows``.
+    ``bound``: variables that the ``ambient`` row always has. Raises ``NotByRows``.
     """
 
     def __init__(
@@ -194,13 +196,15 @@ class Rowwise:
         self._steps, self._tests = self._elements(pattern, bound)
 
     def rows(self, facts: Facts, ambient: Row) -> Rows:
-        """The pattern's solutions in an event, with what is ambient."""
+        """Return the pattern's solutions in an event, joined with the ambient row."""
         return self._passing(self._tests, facts, _run(self._steps, facts, ambient, [ambient]))
 
     # --- groups -------------------------------------------------------------------------------
 
     def _elements(self, group: Group, bound: frozenset[str]) -> tuple[list[_Step], list[_Test]]:
-        """The steps of a group, and its filters. ``bound``: what all solutions before it bind."""
+        """Return the steps of a group, and its filters. ``bound``: the variables that all solutions before it
+        bind.
+        """
         steps: list[_Step] = []
         filters: list[Expression] = []
         triples: list[TriplePattern] = []
@@ -325,7 +329,9 @@ class Rowwise:
         ]
 
     def _graph(self, graph: Graph, bound: frozenset[str]) -> _Step:
-        """The join with background knowledge, found by the variables that both sides surely bind."""
+        """Return the join with background knowledge, looked up by the variables that both sides always
+        bind.
+        """
         keys = tuple(sorted(bound & scope.certain(graph)))
         if not keys or self._kb is None:
             raise NotByRows
@@ -422,7 +428,9 @@ class Rowwise:
     # --- triples ------------------------------------------------------------------------------
 
     def _triples(self, triples: Sequence[TriplePattern], bound: frozenset[str]) -> _Step:
-        """A basic graph pattern, each triple beside one that it is connected with if possible."""
+        """Return the step of a basic graph pattern: each triple follows one that it is connected with, if
+        possible.
+        """
         order = by_reach([_names(triple) for triple in triples], bound)
         steps = [self._triple(triples[place]) for place in order]
         hidden = {name for triple in triples for name in _names(triple) if name.startswith("_:")}
@@ -456,7 +464,7 @@ class Rowwise:
         return lambda facts, _, left: extend(left, way(facts), subject, object_, spending)
 
     def _place(self, term: Term | Var) -> tuple[str, int | None]:
-        """The name of a variable or blank node, or a constant's id."""
+        """Return the name of a variable or blank node, or a constant's id."""
         if isinstance(term, Var):
             return term.name, None
         if isinstance(term, BlankNode):
@@ -465,7 +473,7 @@ class Rowwise:
 
 
 def _extends(group: Group) -> bool:
-    """Whether a group only joins, so that it can extend the solutions outside of it one by one."""
+    """Return whether a group only joins, so that it can extend each solution from outside of it."""
     return all(
         isinstance(element, Triples | Graph | Values) or (isinstance(element, Group) and _extends(element))
         for element in group.elements

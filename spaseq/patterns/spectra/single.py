@@ -18,7 +18,9 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary, Term
 
 
 class Continues(Protocol):
-    """A table to join rows with, by their values at ``places``: each row gets the values of ``others``."""
+    """A table to join rows with, by their values at ``places``. Joined rows also get the values of
+    ``others``.
+    """
 
     places: Sequence[int]
     others: Sequence[str]
@@ -36,9 +38,9 @@ class Continues(Protocol):
 
 
 class Known:
-    """The solutions of a GRAPH pattern, found by the variables that rows bind before it.
+    """The solutions of a GRAPH pattern, looked up by those of its variables that rows have already bound.
 
-    ``places``: where in a row those are; ``others``: the variables that it binds besides.
+    ``places``: the positions of these variables in a row; ``others``: the pattern's other variables.
     """
 
     is_shared = True
@@ -55,11 +57,11 @@ class Known:
 
     @property
     def version(self) -> int:
-        """Another number whenever the graphs have changed."""
+        """A number that differs whenever the graphs have changed."""
         return self._kb.version
 
     def table(self) -> Solutions:
-        """They as the graphs are now."""
+        """Return the solutions on the graphs as they are now."""
         if self._made != self._kb.version:
             self._table = self._kb.solutions(self._graph, self._dictionary, {})
             self._made = self._kb.version
@@ -72,19 +74,24 @@ class Known:
 
 
 def known_by(graph: Graph, names: Sequence[str], dictionary: Dictionary, kb: Knowledge) -> Known | None:
-    """What is known by variables that rows bind; None if these may be compatible without being equal."""
+    """Return the table of a GRAPH pattern, looked up by variables ``names`` that rows bind.
+
+    None if the pattern has none of them, or if values may be compatible without being equal.
+    """
     if not variables(graph).intersection(names) or certain(graph) != variables(graph):
         return None
     return Known(graph, names, dictionary, kb)
 
 
-#: What a place of a step is that binds a new variable, and one that is a term.
+#: Values of a step's place that binds a new variable, and of one that is a term.
 NEW: Final = -1
 CONSTANT: Final = -2
 
 
 class JoinStep(NamedTuple):
-    """A triple of a pattern. A place is a term, or where in a row it was bound before, or binds a new one."""
+    """A triple of a pattern. A place is a term, or the position of an already bound value in a row, or
+    ``NEW``.
+    """
 
     predicate: int
     subject: int
@@ -113,9 +120,9 @@ class SingleJoin(NamedTuple):
 def joined(
     pattern: Group, names: Sequence[str], dictionary: Dictionary, kb: Knowledge | None
 ) -> SingleJoin | None:
-    """What gives a pattern's solutions; None if it is more than a join of triples and GRAPHs, and filters.
+    """Return the join for a pattern; None if it is more than a join of triples and GRAPHs, and filters.
 
-    ``names``: its variables, in the order in which they are given.
+    ``names``: its variables, in the order in which solutions have them.
     """
     triples = [t for e in pattern.elements if isinstance(e, Triples) for t in e.patterns]
     graphs = [element for element in pattern.elements if isinstance(element, Graph)]
@@ -157,7 +164,7 @@ def joined(
 
 
 def _place(term: Term | Var, bound: dict[str, int], dictionary: Dictionary) -> tuple[int, int]:
-    """Where a row has a term, if it has, and the id of a constant."""
+    """Return where a row has a term, if it has, and the id of a constant."""
     name = _name(term)
     if not name:
         assert not isinstance(term, Var)
@@ -166,7 +173,7 @@ def _place(term: Term | Var, bound: dict[str, int], dictionary: Dictionary) -> t
 
 
 def _name(term: Term | Var) -> str:
-    """That of a variable or blank node; empty for a constant."""
+    """Return the name of a variable or blank node; empty for a constant."""
     if isinstance(term, Var):
         return term.name
     return f"_:{term.value}" if isinstance(term, BlankNode) else ""

@@ -1,8 +1,8 @@
-"""The stage before the stateless one, where background graphs are too large for every worker.
+"""The stage before the stateless one, used if background graphs are too large for every worker.
 
-It reads events, and returns the keys of the background that they need (``lookups``). A DataFrame join
-fetches the solutions with these keys, and then the stateless stage goes on, see ``_joined``. Keys travel as
-hashes: if two keys have one hash, some solutions are not needed, and do no harm.
+It reads events, and returns the keys of the background that they need (``lookups``). A DataFrame join fetches
+the solutions with these keys. Then the stateless stage continues, see ``_joined``. Keys are sent as hashes.
+If two keys have the same hash, some unneeded solutions arrive too, which does no harm.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from spaseq.spark.stages._late import stamps
 from spaseq.spark.stages._stateless import together
 from spaseq.terms.dictionary import Dictionary
 
-#: ``chunk``: to which rows belong together, and ``slot`` the number by which Spark brings them together.
-#: ``graph``: the number of a GRAPH pattern, of which solutions of the hash ``key`` are asked for. Or none,
-#: and then the row brings events (``body``), their number, the stamps of more (``over``), or a dead letter;
-#: or it says that all streams have ended (``ends``).
+#: ``chunk`` groups rows that belong together; by the number ``slot``, Spark brings them to one task. A row
+#: with a ``graph``, the number of a GRAPH pattern, asks for its solutions of the hash ``key``. A row without
+#: it brings events (``body``), their number, and the stamps of more events (``over``), or a dead letter, or
+#: says that all streams have ended (``ends``).
 ASKED: Final = (
     "at timestamp, slot int, chunk bigint, graph int, key bigint, "
     "body binary, letter string, over binary, ends boolean, events bigint"
 )
 
-#: The number of no GRAPH pattern.
+#: Stands for no GRAPH pattern.
 NO_GRAPH: Final = -1
 
 _ASKED: Final = arrow_schema(ASKED)
@@ -62,9 +62,10 @@ _ASKED: Final = arrow_schema(ASKED)
 
 @dataclass(frozen=True, slots=True)
 class KeyRequest:
-    """What some events ask for: how many they are, their largest time, and what else ``ASKED`` has.
+    """The keys that some events ask for, with the number of events, their largest time, and dead letters.
 
-    ``body``: the events that a GPM may want, None if there are none. ``keys``: by number of a GRAPH pattern.
+    ``body``: the events that a GPM may want, None if there are none. ``keys``: by the number of a GRAPH
+    pattern. ``over``: the stamps of the other events.
     """
 
     events: int
@@ -96,7 +97,7 @@ class Asking:
         self._routes: dict[Group, Route] = {}
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[KeyRequest]:
-        """As ``Stateless.run``."""
+        """Process batches of events; see ``Stateless.run``."""
         for waiting, bad in together(batches, self._job, letters):
             yield self._asked(waiting, bad)
 
@@ -119,7 +120,7 @@ class Asking:
         return asked
 
     def _wanted_of(self, shared: Shared, known: dict[tuple[frozenset[int], Group], Solutions]) -> Mask:
-        """Which events some GPM may want."""
+        """Return which events some GPM may want."""
         wanted = np.full(len(shared.batch), self._all_events)
         for name, group in self._wanted:
             wanted[self._solved(shared, known, name, group).events] = True
@@ -128,7 +129,7 @@ class Asking:
     def _keys_of(
         self, shared: Shared, known: dict[tuple[frozenset[int], Group], Solutions]
     ) -> dict[int, Ids]:
-        """The hashes of the keys that are asked for, each once."""
+        """Return the hashes of the requested keys, each once."""
         keys = {}
         for number, lookup in self._lookups.items():
             tables = [self._solved(shared, known, name, group) for name, group in lookup.asks]
@@ -143,7 +144,7 @@ class Asking:
         name: str,
         group: Group,
     ) -> Solutions:
-        """The solutions of a group in the events of a GPM's streams."""
+        """Return a group's solutions in the events of a GPM's streams."""
         streams = self._streams[name]
         if (streams, group) not in known:
             part = shared.part(streams)
@@ -158,13 +159,13 @@ class Asking:
 
 
 def records(job: Job, all_asked: Iterable[KeyRequest], task: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, by its number."""
+    """Yield the rows of a task, by its number."""
     for place, asked in enumerate(all_asked):
         yield _record(job, asked, task, place)
 
 
 def end(job: Job, at: int | None) -> pa.RecordBatch:
-    """The row that says how far a stream has come that has ended; None: all have."""
+    """Return the row that says how far an ended stream has come; with None, that all streams have ended."""
     return _heads(job, at, 0, 0, [(None, None, None, at is None, 0)])
 
 
@@ -194,7 +195,7 @@ _NO_KEYS: Final[Ids] = np.zeros(0, dtype=np.int64)
 
 
 def _heads(job: Job, at: int | None, task: int, place: int, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    """The rows that ask for nothing; their keys spread them."""
+    """Return rows that ask for no key; their slots spread them over tasks."""
     assert job.joined is not None
     slot = job.joined.slots[(task + place) % len(job.joined.slots)]
     chunk = task << 32 | place
@@ -207,15 +208,15 @@ def _heads(job: Job, at: int | None, task: int, place: int, rows: list[tuple[obj
 
 # --- which rows of a background graph some events can need ---------------------------------------
 
-#: What an event is asked for: patterns without GRAPH, each of which it must match.
+#: Patterns without GRAPH, each of which an event must match.
 Asked = tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """How the solutions of a GRAPH pattern are found: the names of its key, sorted, and what binds them.
+    """How the solutions of a GRAPH pattern are found: the sorted names of its key, and what binds them.
 
-    ``asks``: the name of each GPM that has the pattern, and what it asks of its events beside it.
+    ``asks``: for each GPM with this pattern, its name and the patterns beside it that events must match.
     """
 
     key: tuple[str, ...]
@@ -223,7 +224,9 @@ class Lookup:
 
 
 def lookups(pattern: SequencePattern) -> dict[Graph, Lookup]:
-    """The GRAPH patterns of a query that have a key; see ``_background.asked_once`` for what it must be."""
+    """Return the GRAPH patterns of a query that have a key; ``_background.asked_once`` gives the
+    conditions.
+    """
     found: dict[Graph, list[tuple[str, Asked]]] = {}
     for name, part in pattern.gpms.items():
         for graph, asked in _places(part.stateless, (), _ambient(part)):
@@ -242,19 +245,20 @@ def lookups(pattern: SequencePattern) -> dict[Graph, Lookup]:
 
 
 def without_graphs(part: GpmPart) -> Group:
-    """What every event that a GPM wants must match, whatever background graphs say."""
+    """Return what an event must match to be wanted by a GPM, whatever the background graphs contain."""
     return Group(_asked(part.stateless.elements, _ambient(part)))
 
 
 def _ambient(part: GpmPart) -> frozenset[str]:
-    """What AT and AS bind, outside of the patterns."""
+    """Return the variables that AT and AS bind, outside of the patterns."""
     return frozenset(variable.name for variable in (part.gpm.time, part.gpm.graph) if variable is not None)
 
 
 def _places(group: Group, around: Asked, ambient: frozenset[str]) -> Iterator[tuple[Graph, Asked]]:
-    """Each GRAPH in a group, and what the rows of an event that it is joined with must match.
+    """Yield each GRAPH in a group, and what the rows of an event that it is joined with must match.
 
-    What is joined may be so in any order. But rows that OPTIONAL or MINUS change are those from before it.
+    Joins commute, so all joined elements count. But OPTIONAL and MINUS apply to the rows of the elements
+    before them.
     """
     joined = around + _asked(group.elements, ambient)
     for i, element in enumerate(group.elements):
@@ -270,7 +274,7 @@ def _places(group: Group, around: Asked, ambient: frozenset[str]) -> Iterator[tu
                 filters = tuple(e for e in group.elements[i:] if isinstance(e, Filter))
                 yield from _places(inner, _asked((*group.elements[:i], *filters), ambient), ambient)
             case SubSelect():
-                # What is around it is not seen inside.
+                # A subquery does not see the patterns around it.
                 yield from _places(element.pattern, (), frozenset())
 
 
@@ -289,7 +293,7 @@ def _asked(elements: Sequence[Pattern], ambient: frozenset[str]) -> Asked:
 
 
 def _is_alone(element: Pattern, ambient: frozenset[str]) -> bool:
-    """Whether an element is joined with its neighbours, and means the same without them and GRAPH."""
+    """Return whether an element is joined with its neighbours, and means the same without them and GRAPH."""
     match element:
         case Triples() | Values():
             return True

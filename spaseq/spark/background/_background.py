@@ -1,8 +1,8 @@
 """Background graphs on their way to the workers.
 
-A GRAPH pattern is evaluated once, in the driver, and only its solutions travel. Where it is not the same in
-every event (EXISTS, the general route), the graphs themselves do, as N-Quads; their blank nodes keep their
-labels, so that every process means the same node by them.
+The driver evaluates a GRAPH pattern once, and only its solutions are sent. If a pattern may have other
+solutions in each event (EXISTS, the general route), the graphs themselves are sent as N-Quads. Their blank
+nodes keep their labels, so that every process means the same node by a label.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STREAM: Final = NamedNode("urn:spaseq:kb")
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """Bytes that are here already: what a broadcast is within one process."""
+    """Bytes in this process: the substitute for a broadcast."""
 
     value: bytes
 
@@ -75,7 +75,7 @@ class _Labelled(_Graphs):
 
 
 def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
-    """The GRAPH patterns of a query, if each is the same in every event; None if one may not be."""
+    """Return a query's GRAPH patterns if each is the same in every event; None if one may not be."""
     parts = list(pattern.gpms.values())
     filters = [f.condition for f in (*pattern.where, *(f for part in parts for f in part.correlated))]
     asked = [e for part in parts for e in expressions(part.stateless)] + filters
@@ -92,7 +92,7 @@ def asked_once(pattern: SequencePattern) -> tuple[Graph, ...] | None:
 
 
 def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> KnowledgeBase:
-    """The knowledge base of these bytes, for this query and dictionary."""
+    """Return the knowledge base in these bytes, for this query and dictionary."""
     header, arrays = unpack(data)
     with unpacking():
         if header["tables"] is None:
@@ -107,14 +107,14 @@ def receive(data: bytes, pattern: SequencePattern, dictionary: Dictionary) -> Kn
 
 
 def _table(ids: Ids, arrays: Mapping[str, Array], size: int, names: Mapping[str, str]) -> Solutions:
-    """The solutions of a GRAPH pattern. Raises ValueError for numbers that stand for no term."""
+    """Return the solutions of a GRAPH pattern. Raises ValueError for a number that stands for no term."""
     columns = {name: chosen(ids, arrays[column]) for name, column in names.items()}
     require(size >= 0 and all(len(column) == size for column in columns.values()), "a column of solutions")
     return Solutions(size, None, columns)
 
 
 def besides(kb: KnowledgeBase, found: Mapping[Graph, Solutions], dictionary: Dictionary) -> KnowledgeBase:
-    """A knowledge base that was received, with the solutions of more GRAPH patterns."""
+    """Return a received knowledge base with the solutions of further GRAPH patterns."""
     other = KnowledgeBase({})
     other._cache = {**kb._cache, **found}
     other._cached_for = dictionary
@@ -123,7 +123,7 @@ def besides(kb: KnowledgeBase, found: Mapping[Graph, Solutions], dictionary: Dic
 
 
 def tables(found: Sequence[Solutions | None], dictionary: Dictionary) -> bytes:
-    """The solutions of each GRAPH pattern, in the order of ``asked_once``; None where others bring them."""
+    """Return each GRAPH pattern's solutions, in the order of ``asked_once``; None if Spark joins them."""
     columns = [column for table in found if table is not None for column in table.columns.values()]
     used, local = numbered(dictionary, columns)
     arrays: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def tables(found: Sequence[Solutions | None], dictionary: Dictionary) -> bytes:
 
 
 def whole(kb: KnowledgeBase) -> bytes:
-    """The graphs themselves, as bytes."""
+    """Return the graphs themselves as bytes."""
     quads = (
         Quad(triple.subject, triple.predicate, triple.object, name)
         for name, triples in kb._graphs.triples.items()
@@ -165,7 +165,7 @@ def labelled(text: bytes, names: Sequence[str]) -> KnowledgeBase:
 
 
 def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
-    """The ids of terms in N-Triples; 0 for null. Blank nodes keep their labels."""
+    """Return the ids of terms in N-Triples, with 0 for null. Blank nodes keep their labels."""
     if isinstance(terms, pa.ChunkedArray):
         terms = terms.combine_chunks()
     coded = terms.dictionary_encode()
@@ -192,7 +192,7 @@ def entered(terms: pa.Array | pa.ChunkedArray, dictionary: Dictionary) -> Ids:
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """Bytes of a file that Spark has brought; for a task to read."""
+    """The bytes of a file that Spark has copied to every machine, for a task to read."""
 
     name: str
 
@@ -216,5 +216,5 @@ def filed(spark: SparkSession, data: bytes) -> Filed:
 
 @lru_cache(maxsize=1)
 def _folder() -> TemporaryDirectory[str]:
-    """Where machines fetch them from as long as this process lives."""
+    """Return a folder from which machines fetch files as long as this process lives."""
     return TemporaryDirectory(prefix="spaseq-")

@@ -27,20 +27,20 @@ from spaseq.terms.dictionary import Dictionary
 
 Words = npt.NDArray[np.uint64]
 
-#: Blank nodes that differ only by what is more triples away than this count as alike.
+#: The most rounds: blank nodes that differ only in triples further away count as alike.
 _ROUNDS: Final = 8
 
 _WORD: Final = 1 << 64
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
-#: The places of a triple at which a blank node may stand.
+#: The positions in a triple where a blank node may be.
 _SUBJECT: Final = np.ones(1, dtype=np.uint64)
 _OBJECT: Final = _SUBJECT + _SUBJECT
 
 
 def contents(graphs: KnowledgeBase | SparkKnowledge) -> str:
-    """Hash what background graphs say, in whatever order, and with whatever labels of blank nodes."""
+    """Return a hash of background graphs, independent of the order of triples and of blank nodes' labels."""
     if isinstance(graphs, SparkKnowledge):
         return _of_frames(graphs.triples, graphs.terms)
     return _of_graphs(graphs) if graphs.names else ""
@@ -79,7 +79,7 @@ def _of_frames(triples: DataFrame, terms: DataFrame) -> str:
 
 
 def _summed(nodes: Ids, colours: Words) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """How many triples there are, and the sum of their hashes."""
+    """Return the number of triples, and the sum of their hashes."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -96,7 +96,7 @@ Places = tuple[Ids, Ids]
 
 
 def _placed(nodes: Ids, column: Ids) -> Ids:
-    """The place of each term among the blank nodes, which are sorted; -1 for another term."""
+    """Return the index of each term in the sorted blank nodes; -1 for another term."""
     if not len(nodes):
         return np.full(len(column), -1)
     found = np.minimum(np.searchsorted(nodes, column), len(nodes) - 1)
@@ -104,7 +104,7 @@ def _placed(nodes: Ids, column: Ids) -> Ids:
 
 
 def _colours(triples: Triples, places: Places, count: int) -> Words:
-    """The colours of so many blank nodes, by the triples around them."""
+    """Return the colours of ``count`` blank nodes, computed from the triples around them."""
     colours = np.zeros(count, dtype=np.uint64)
     known = 1
     for _ in range(_ROUNDS if count else 0):
@@ -127,7 +127,7 @@ def _hashes(triples: Triples, places: Places, colours: Words, *first: Words) -> 
 
 
 def _mixed(*columns: Words) -> Words:
-    """A hash of each row of words."""
+    """Return a hash of each row of words."""
     found = np.zeros(1, dtype=np.uint64)
     for column in columns:
         found = (found ^ column) * _FACTOR

@@ -1,7 +1,7 @@
-"""GRAPH patterns with too many solutions for every worker: joined as DataFrames, then the stateless stage.
+"""GRAPH patterns with too many solutions for every worker: joined as DataFrames, before the stateless stage.
 
 A row of the background is a solution of a GRAPH pattern: the pattern's number, the hash of the solution's key
-(``_asking``), and its terms in N-Triples, in the order of their variables' names.
+(``_asking``), and its terms in N-Triples, ordered by the names of their variables.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from spaseq.terms.dictionary import UNBOUND, Dictionary
 
 
 def names_of(graph: Graph) -> list[str]:
-    """The variables of a GRAPH pattern in the order of their columns."""
+    """Return the variables of a GRAPH pattern in the order of their columns."""
     return sorted(variables(graph))
 
 
 def column(place: int) -> str:
-    """The column of a variable by its place in ``names_of``."""
+    """Return the column of a variable, from its position in ``names_of``."""
     return f"v{place}"
 
 
 def width(graphs: Iterable[Graph]) -> int:
-    """How many such columns there are for these patterns."""
+    """Return the number of such columns for these patterns."""
     return max(len(names_of(graph)) for graph in graphs)
 
 
 def background_schema(columns: int) -> str:
-    """The columns of the background's rows."""
+    """Return the columns of the background's rows."""
     return ", ".join(["graph int", "key bigint", *(f"{column(i)} string" for i in range(columns))])
 
 
@@ -70,7 +70,7 @@ def texts(found: Solutions, names: Iterable[str], dictionary: Dictionary) -> pa.
 
 
 def keyed(pattern: SequencePattern, number: int, columns: int) -> Stage:
-    """Adds the number of a GRAPH pattern, and the hashes of keys, to columns of terms; and empty columns."""
+    """Add a GRAPH pattern's number, the hashes of keys, and empty columns to columns of terms."""
     graph = (asked_once(pattern) or ())[number]
     names = names_of(graph)
     places = [names.index(name) for name in lookups(pattern)[graph].key]
@@ -92,9 +92,10 @@ def keyed(pattern: SequencePattern, number: int, columns: int) -> Stage:
 
 
 def on_found(job: Job, *, is_sorted: bool) -> Stage:
-    """The stateless stage on rows of ``_asking.ASKED`` to which the background's were joined.
+    """Return the stateless stage on rows of ``_asking.ASKED`` that were joined with the background's rows.
 
-    All rows of a chunk must be there; ``is_sorted``: they stand together, so that no other has to wait.
+    All rows of a chunk must be there. ``is_sorted``: rows of a chunk are adjacent, so that no other chunk has
+    to wait.
     """
     assert job.joined is not None
     pattern = job.pattern
@@ -110,7 +111,7 @@ def on_found(job: Job, *, is_sorted: bool) -> Stage:
 
 
 def _chunks(batches: Batches, is_sorted: bool) -> Iterator[pa.Table]:
-    """The rows of each chunk."""
+    """Yield the rows of each chunk."""
     waiting: dict[int, list[pa.RecordBatch]] = {}
     for batch in batches:
         chunk = batch.column("chunk").to_numpy()
@@ -127,7 +128,7 @@ def _chunks(batches: Batches, is_sorted: bool) -> Iterator[pa.Table]:
 
 
 def _passed(job: Job, joined: Mapping[int, Graph], rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """What comes of a chunk."""
+    """Yield the rows that the stage makes of a chunk."""
     asks = pc.not_equal(rows.column("graph"), NO_GRAPH)
     heads = rows.filter(pc.invert(asks)).select(["at", "body", "letter", "over", "ends", "events"])
     # As integers: the end of a stream may lie beyond the last year of a datetime.
@@ -149,12 +150,12 @@ def _passed(job: Job, joined: Mapping[int, Graph], rows: pa.Table) -> Iterator[p
 
 
 def _found(rows: pa.Table, joined: Mapping[int, Graph], dictionary: Dictionary) -> dict[Graph, Solutions]:
-    """The solutions of GRAPH patterns that were found for a chunk."""
+    """Return the solutions of GRAPH patterns that were found for a chunk."""
     found = {}
     for number, graph in joined.items():
         names = names_of(graph)
         own = rows.filter(pc.equal(rows.column("graph"), number))
-        # A key for which nothing was found has no terms; every solution has those of its key.
+        # A key without solutions has no terms; every solution has at least those of its key.
         terms = [own.column(column(i)) for i in range(len(names))]
         own = own.filter(_any_of(terms))
         ids = {name: entered(own.column(column(i)), dictionary) for i, name in enumerate(names)}
@@ -163,7 +164,7 @@ def _found(rows: pa.Table, joined: Mapping[int, Graph], dictionary: Dictionary) 
 
 
 def _any_of(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Which rows have a value somewhere."""
+    """Return which rows have a value in any column."""
     masks = [pc.is_valid(values) for values in columns]
     found = masks[0]
     for mask in masks[1:]:
@@ -173,15 +174,15 @@ def _any_of(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 # --- where the solutions of GRAPH patterns are kept ----------------------------------------------
 
-#: Without end, as a number of solutions.
+#: No limit, as a number of solutions.
 _ALL: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Background graphs of a query: ``shipped`` to every worker, and the rest as ``rows``.
+    """A query's background graphs: ``shipped`` to every worker, and the rest as ``rows``.
 
-    ``text`` says of each GRAPH pattern which of the two it is, for Spark's plan.
+    ``text`` says for each GRAPH pattern which of the two it is, for Spark's plan.
     """
 
     shipped: bytes
@@ -197,8 +198,9 @@ def placed(
     partitions: int,
     limit: int,
 ) -> Placed:
-    """Evaluates the GRAPH patterns of a query. Those with more than ``limit`` solutions become rows, if there
-    is a key to find them by; a warning tells of others.
+    """Evaluate the GRAPH patterns of a query.
+
+    Patterns with more than ``limit`` solutions become rows if they have a key. For others a warning is given.
     """
     asked = asked_once(pattern)
     if asked is None:
@@ -237,7 +239,9 @@ def _solutions(
     dictionary: Dictionary,
     limit: int,
 ) -> Solutions | DataFrame:
-    """The solutions of a GRAPH pattern; as terms of a DataFrame if Spark evaluates it, and they are more."""
+    """Return the solutions of a GRAPH pattern; as terms of a DataFrame if Spark evaluates it, and they are
+    more.
+    """
     if isinstance(graphs, KnowledgeBase):
         return graphs.restrict(pattern.query.knowledge).solutions(graph, dictionary)
     visible = {name.value for name in pattern.query.knowledge} or set(graphs.names)
@@ -248,7 +252,7 @@ def _solutions(
     rows = rows.persist()
     found = graphs.collected(rows, dictionary) if rows.count() <= limit else None
     rows.unpersist()
-    # Many are evaluated once more, rather than kept twice.
+    # A large result is evaluated once more, rather than kept twice.
     return graphs.texts(rows) if found is None else found
 
 
@@ -260,7 +264,7 @@ def _warn_beyond(limit: int, size: int, reason: str) -> None:
 def _rows(
     found: Mapping[int, DataFrame], pattern: SequencePattern, asked: tuple[Graph, ...], partitions: int
 ) -> DataFrame:
-    """The rows of the background, kept as the join in each micro-batch needs them: by key, and sorted."""
+    """Return the background's rows, cached as the join in each micro-batch needs them: by key, and sorted."""
     columns = width(asked[number] for number in found)
     schema = background_schema(columns)
     parts = [
@@ -274,9 +278,10 @@ def _rows(
 
 
 def between(job: Job, asked: DataFrame, rows: DataFrame | None) -> DataFrame:
-    """Return the rows of the stateless stage, from those of its first or only part.
+    """Return the rows of the stateless stage, from those of its first part, or of its only part.
 
-    By a merge join: the rows of the background are neither sent nor sorted again, and need not fit anywhere.
+    The join is a merge join: the background's rows are neither sent nor sorted again, and need not fit into
+    memory.
     """
     if rows is None:
         return asked
@@ -289,5 +294,5 @@ def between(job: Job, asked: DataFrame, rows: DataFrame | None) -> DataFrame:
 
 
 def stage_schema(job: Job) -> str:
-    """The schema of what ``_stages.from_blocks`` and ``from_rows`` give."""
+    """Return the schema of the stages that ``from_blocks`` and ``from_rows`` return."""
     return BETWEEN if job.joined is None else ASKED

@@ -1,8 +1,9 @@
-"""Background graphs → triples of numbers and what the numbers stand for; files are parsed by Spark's workers.
+"""Background graphs → triples of numbers, and the terms of these numbers. Spark's workers parse the files.
 
-A term's number is a hash of its N-Triples text, so that workers agree on it. Triples and terms travel in
-blocks, by a hash, to the task that keeps each once: a row for each costs Spark more than all the rest. Two
-terms with one number are noticed there, and then all terms are numbered again from another seed.
+A term's number is a hash of its N-Triples text, so that all workers give it the same number. Triples and
+terms are sent in blocks: a row for each would cost Spark more than all the rest. A hash decides which task
+gets them, and that task keeps each once. If two terms have the same number, this task notices, and all terms
+are numbered again from another seed.
 """
 
 from __future__ import annotations
@@ -48,31 +49,31 @@ from spaseq.terms import _table_kernel as kernels
 from spaseq.terms._table_kernel import KIND, LABEL
 from spaseq.terms.dictionary import UNBOUND, Dictionary
 
-#: A background graph: what ``spaseq.run`` takes, a DataFrame, the name of a table, or several of these.
+#: A background graph: a source of ``spaseq.run``, a DataFrame, the name of a table, or several of these.
 One: TypeAlias = "Knowledge | DataFrame"
 Source: TypeAlias = "One | list[One] | tuple[One, ...]"
 
-#: Files on this machine of at most so many bytes are parsed here: a task of Spark's costs more.
+#: Local files of at most this many bytes are parsed by the driver: a task of Spark's costs more.
 _SMALL: Final = 1 << 20
 
-#: So many triples of a file that is not read by lines are numbered at once.
+#: How many triples of a file that is not read by lines are numbered at once.
 _AT_ONCE: Final = 1 << 16
 
-#: A worker forgets its terms when there are so many, and then tells them again.
+#: The most terms that a worker remembers: beyond that, it forgets them and sends them again.
 _TERMS: Final = 1 << 20
 
 _LINES: Final = ("nt", "ntriples", "nq", "nquads", "txt")
 _PACKED: Final = ("gz", "zst")
 _NAME: Final = re.compile(r"[\w.`]+")
 
-#: A task hands on about so many triples at once.
+#: About how many triples a task passes on at once.
 _BLOCK: Final = 1 << 18
 
 #: Parts for each of Spark's partitions. Only one at a time is in the memory of a task.
 _PARTS: Final = 8
 
-#: A row is a block of ``triples`` (p, s, o) or ``terms`` (id, ends, text) for a ``part``, or says what is
-#: wrong or was left out.
+#: A row is a block of ``triples`` (p, s, o) or ``terms`` (id, ends, text) for a ``part``, or reports errors
+#: and omissions.
 _CODED: Final = "part int, triples binary, terms binary, problem string, note string"
 _ARROW: Final = arrow_schema(_CODED)
 
@@ -90,7 +91,7 @@ class Numbered(NamedTuple):
 
 
 def numbers(dictionary: Dictionary, ids: Ids, seed: int = 0) -> Ids:
-    """The numbers of some terms, each id once: the same in every process."""
+    """Return the numbers of some terms, each id once: the same in every process."""
     table = labelled(dictionary, ids)
     found = np.full(len(ids), seed, dtype=np.int64)
     kernels.hash_terms(table.terms, table.arena, ids, found)
@@ -98,7 +99,10 @@ def numbers(dictionary: Dictionary, ids: Ids, seed: int = 0) -> Ids:
 
 
 def numbered(spark: SparkSession, graphs: Mapping[str, Source], seed: int = 0) -> Numbered:
-    """The triples and terms of background graphs, by IRI. Raises KnowledgeError for what cannot be read."""
+    """Return the triples and terms of background graphs, by IRI.
+
+    Raises KnowledgeError for a source that cannot be read.
+    """
     local: list[pa.Table] = []
     parts: list[DataFrame] = []
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -143,7 +147,7 @@ def numbered(spark: SparkSession, graphs: Mapping[str, Source], seed: int = 0) -
 
 
 def _coded(spark: SparkSession, iri: str, source: One, coder: Coder, place: str) -> DataFrame | pa.Table:
-    """The rows of ``_CODED`` of one source: of a small one they are made here."""
+    """Return one source as rows of ``_CODED``; the driver makes those of a small source."""
     if isinstance(source, DataFrame):
         return _of_lines(_lines_of(source, iri, f"<{iri}>, DataFrame {place}"), coder)
     is_text = isinstance(source, str) and ("<" in source or "\n" in source or not source.strip())
@@ -157,7 +161,7 @@ def _coded(spark: SparkSession, iri: str, source: One, coder: Coder, place: str)
 
 
 def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, coder: Coder) -> DataFrame:
-    """The same of a file, a folder or a pattern of any file system that Spark reads; or of a table."""
+    """Do the same for a file, folder or pattern of any file system that Spark reads, or for a table."""
     is_name = here is None and _format(_form(location)[0]) is None and _NAME.fullmatch(location)
     if is_name and spark.catalog.tableExists(location):
         return _of_lines(_lines_of(spark.table(location), iri, f"table {location}"), coder)
@@ -193,7 +197,7 @@ def _of_files(spark: SparkSession, iri: str, location: str, here: Path | None, c
 
 
 def _form(location: str) -> tuple[str, str | None]:
-    """The format that a file's name says, and how it is packed."""
+    """Return the format and the compression that a file's name shows."""
     suffixes = [suffix[1:].lower() for suffix in PurePosixPath(location).suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else None
     return suffixes[-1] if suffixes else "", packing
@@ -219,7 +223,7 @@ _TYPED: Final = {
 
 
 def _lines_of(rows: DataFrame, iri: str, place: str) -> DataFrame:
-    """The lines of N-Triples that rows say, as bytes; null for a row without one of its terms."""
+    """Return rows as lines of N-Triples in bytes; null for a row that lacks one of its terms."""
     kinds = dict(rows.dtypes)
     names = next((names for names in (("s", "p", "o"), ("subject", "predicate", "object"))
                   if kinds.keys() >= set(names)), None)  # fmt: skip
@@ -245,12 +249,12 @@ def _lines_of(rows: DataFrame, iri: str, place: str) -> DataFrame:
 
 
 def _given(name: str, kinds: Mapping[str, str]) -> Column:
-    """A column that may be missing; null where it is empty."""
+    """Return a column that may be missing, with null for empty texts."""
     return F.nullif(F.col(name), F.lit("")) if name in kinds else F.lit(None).cast("string")
 
 
 def _bracketed(term: Column) -> Column:
-    """A term as N-Triples writes it: an IRI may be without its brackets."""
+    """Return a term as in N-Triples: an IRI may be given without brackets."""
     is_term = term.startswith("<") | term.startswith("_:")
     return F.when(is_term, term).otherwise(F.concat(F.lit("<"), term, F.lit(">")))
 
@@ -322,7 +326,7 @@ def _unpacked(data: bytes, packing: str | None) -> bytes:
 
 
 def _told(batches: Iterable[pa.RecordBatch], coder: Coder, coded: _Stage) -> Iterator[pa.RecordBatch]:
-    """The blocks of a task; what is wrong, and what was warned of, is a row, too, which the driver shows."""
+    """Yield a task's blocks. Errors and warnings are rows too, which the driver shows."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         problem: str | None = None
@@ -338,7 +342,7 @@ def _told(batches: Iterable[pa.RecordBatch], coder: Coder, coded: _Stage) -> Ite
 
 
 class Coder:
-    """Numbers the triples of one graph; a term is reported once, or again after many others."""
+    """Numbers the triples of one graph. It sends a term once, or again after it has forgotten its terms."""
 
     def __init__(self, name: NamedNode, seed: int, parts: tuple[int, ...]) -> None:
         self.name, self.seed = name, seed
@@ -362,7 +366,7 @@ class Coder:
         self._nodes: dict[tuple[str, int], int] = {}
 
     def block(self) -> pa.RecordBatch:
-        """The rows of all that was numbered since the last call."""
+        """Return the rows of everything numbered since the last call."""
         rows: list[dict[str, Any]] = []
         if self._triples:
             p, s, o = (np.concatenate(column) for column in zip(*self._triples, strict=True))
@@ -381,7 +385,7 @@ class Coder:
         return pa.RecordBatch.from_pylist(rows, schema=_ARROW)
 
     def _spread(self, codes: Ids) -> Iterator[tuple[int, Ids]]:
-        """The parts, and the places of the rows that belong to each."""
+        """Return the parts, and for each the indices of its rows."""
         which = codes.view(np.uint64) % np.uint64(len(self._parts))
         order = np.argsort(which, kind="stable")
         edges = np.searchsorted(which[order], np.arange(len(self._parts) + 1))
@@ -396,7 +400,9 @@ class Coder:
             yield from self.of_lines("".join(f"{triple} .\n" for triple in some).encode(), place)
 
     def of_lines(self, text: bytes, place: str) -> Iterator[pa.RecordBatch]:
-        """The same of lines of N-Triples, or of N-Quads of this graph. Raises KnowledgeError for others."""
+        """Do the same for lines of N-Triples, or of N-Quads of this graph. Raises KnowledgeError for other
+        text.
+        """
         if len(self._dictionary) > _TERMS:
             self._forget()
         text = text.removeprefix(MARK)
@@ -420,14 +426,14 @@ class Coder:
             yield self.block()
 
     def _reads(self, text: bytes) -> bool:
-        """Whether all lines are plain, and of this graph."""
+        """Return whether all lines are plain, and of this graph."""
         if not self._quads.read(text):
             return False
         s, _, _, graph = self._quads.rows[:4, : self._quads.count]
         return bool(np.isin(graph[s >= 0], (UNBOUND, self._graph)).all())
 
     def _judged(self, text: bytes, place: str) -> bytes:
-        """The triples of lines of which some are odd."""
+        """Return the triples of lines of which some are not plain."""
         form = RdfFormat.N_QUADS
         try:
             triples = list(_triples(self.name, lambda: io.BytesIO(text), form, place))
@@ -442,7 +448,7 @@ class Coder:
         return "".join(f"{triple} .\n" for triple in triples).encode()
 
     def _scoped(self, ids: Ids, place: str) -> Ids:
-        """The same terms, with blank nodes that are this place's own."""
+        """Return the same terms, with blank nodes that are this place's own."""
         is_label = self._dictionary.table().terms[ids, KIND] == LABEL
         if not is_label.any():
             return ids
@@ -465,7 +471,7 @@ _NO_BYTES: Final = np.zeros(0, dtype=np.uint8)
 
 
 def _blocks(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[tuple[list[int], dict[str, list[Any]]]]:
-    """The blocks of each part: the graph of each block, and the arrays of all by their names."""
+    """Yield the blocks of each part: the graph of each block, and the arrays of all by their names."""
     rows = (row for batch in batches for row in batch.to_pylist())
     for _, members in groupby(rows, key=lambda row: row["part"]):
         graphs: list[int] = []
@@ -486,7 +492,7 @@ def _triples_once(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _terms_once(clashes: Accumulator[int]) -> _Stage:
-    """The same for terms; ``clashes`` counts numbers of several terms."""
+    """Do the same for terms; ``clashes`` counts the numbers that several terms have."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, found in _blocks(batches, "terms"):

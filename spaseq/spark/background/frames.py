@@ -1,8 +1,8 @@
 """Background graphs as DataFrames: terms as numbers, and a table of two columns for each predicate.
 
-A GRAPH pattern of a query is evaluated here as joins of these tables, once, when the query starts. Its
-solutions then go to the workers (``_background``), since a join inside a streaming plan is planned, and reads
-its table, in every micro-batch; only if they are too many, they stay here and are joined (``_joined``).
+A query's GRAPH patterns are evaluated here as joins of these tables, once, when the query starts. Their
+solutions are then sent to the workers (``_background``): a join inside a streaming plan is planned, and reads
+its table, in every micro-batch. Only solutions that are too many stay here and are joined (``_joined``).
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from spaseq.spark.background._triples import Source, numbered
 from spaseq.spark.sessions import frame_of, require_classic, table_of
 from spaseq.terms.dictionary import Dictionary, Term
 
-#: Tables of so many rows are sent to every worker to be joined there.
+#: Tables of up to this many rows are sent to every worker to be joined there.
 _BROADCAST: Final = 1_000_000
 
-#: So many solutions of a GRAPH pattern are sent to every worker: a million take some 150 MB in each process.
+#: Up to this many solutions of a GRAPH pattern are sent to every worker: a million take some 150 MB per
+#: process.
 BROADCAST_LIMIT: Final = 2_000_000
 
 
@@ -44,23 +45,24 @@ def knowledge(
     parquet: str | Path | None = None,
     broadcast_limit: int = BROADCAST_LIMIT,
 ) -> SparkKnowledge:
-    """Background graphs, by IRI, as DataFrames; for the ``kb`` of ``run`` and ``matches``.
+    """Return background graphs as DataFrames; ``graphs``: by IRI; for the ``kb`` of ``run`` and ``matches``.
 
-    A graph is what ``spaseq.run`` takes, or a DataFrame, the name of a table, a folder, a pattern, a URL of
-    any file system that Spark reads, or a list of such. A DataFrame has the columns ``s``, ``p``, ``o``, or
-    ``subject``, ``predicate``, ``object``: terms in N-Triples, or plain IRIs, and values with their
-    ``datatype`` or ``lang``; a column of numbers needs neither. Workers parse N-Triples and N-Quads by lines
-    (also ``.txt``, as Spark writes them, and ``.gz``), and other formats by files.
+    A graph is a background graph of ``spaseq.run``; or a DataFrame; the name of a table; a folder, a pattern
+    or a URL of any file system that Spark reads; or a list of these. A DataFrame has the columns ``s``,
+    ``p``, ``o``, or ``subject``, ``predicate``, ``object``. They contain terms in N-Triples, plain IRIs, or
+    values with the columns ``datatype`` or ``lang``; a column of numbers needs neither. Workers parse
+    N-Triples and N-Quads by lines (also ``.txt``, as Spark writes them, and ``.gz``), and other formats by
+    files.
 
-    With ``parquet``, they are written into that folder, or read from it if no graphs are given. Raises
-    KnowledgeError for what cannot be read.
+    ``parquet``: a folder. The graphs are written there, or read from there if no graphs are given. Raises
+    KnowledgeError for graphs that cannot be read.
 
     A GRAPH pattern with more than ``broadcast_limit`` solutions is not sent to the workers. Its solutions
-    stay in a DataFrame, cached as long as the session (or till ``spark.catalog.clearCache()``), and are
-    joined with each batch of events by what these bind for certain: the variables of the triples beside it in
-    the GPM, or before the OPTIONAL or MINUS around it. If there are none, and where EXISTS asks a background
-    graph, it is sent nevertheless, with a warning. The join reads all of the DataFrame in every micro-batch:
-    some 2.5 s of processor time for each million solutions.
+    stay in a DataFrame, cached until the session ends or ``spark.catalog.clearCache()``, and are joined with
+    each batch of events. The join's key is the variables that events bind for certain: by the triples beside
+    GRAPH in the GPM, or before the OPTIONAL or MINUS around it. Without such variables, and if EXISTS reads a
+    background graph, the solutions are sent nevertheless, with a warning. The join reads the whole DataFrame
+    in every micro-batch: some 2.5 s of processor time per million solutions.
     """
     require_classic(spark)
     if graphs is None and parquet is None:
@@ -77,7 +79,7 @@ def knowledge(
 
 
 def _read(spark: SparkSession, folder: str) -> tuple[DataFrame, DataFrame]:
-    """The triples and the terms that were written into a folder, of any file system that Spark knows."""
+    """Return the triples and terms stored in a folder of any file system that Spark reads."""
     columns = [F.col(name).cast("bigint").alias(name) for name in "gpso"]
     try:
         triples = spark.read.parquet(f"{folder}/triples").select(*columns)
@@ -116,13 +118,15 @@ class SparkKnowledge:
         return tuple(sorted(row.term[1:-1] for row in self.terms.join(graphs, "id").collect()))
 
     def require(self, query: Query) -> None:
-        """Raises ``KnowledgeError`` if the query names a graph that is not here."""
+        """Raise ``KnowledgeError`` if the query names a graph that is not here."""
         here = KnowledgeBase({})
         here._graphs = _Graphs({NamedNode(name): [] for name in self.names})
         here.require(query)
 
     def view(self, graph: int, predicate: int) -> tuple[DataFrame, int]:
-        """The table (s, o) of a predicate in a graph, and how many rows it has; kept once asked for."""
+        """Return a predicate's table (s, o) in a graph, and its number of rows; both are kept after the first
+        call.
+        """
         found = self._views.get((graph, predicate))
         if found is None:
             rows = (
@@ -132,7 +136,7 @@ class SparkKnowledge:
         return found
 
     def solutions(self, graph: Graph, visible: Iterable[str]) -> DataFrame | None:
-        """The solutions of a GRAPH pattern, terms as numbers, if it is triples with plain predicates."""
+        """Return a GRAPH pattern's solutions, terms as numbers, if it is triples with plain predicates."""
         parts = [p for inner in patterns(graph.pattern) if isinstance(inner, Triples) for p in inner.patterns]
         plain = all(isinstance(part.predicate, NamedNode) for part in parts)
         if not parts or not plain or not only_joins(graph.pattern):
@@ -164,14 +168,14 @@ class SparkKnowledge:
         return reduce(DataFrame.unionAll, tables)
 
     def texts(self, rows: DataFrame) -> DataFrame:
-        """The same with terms in N-Triples."""
+        """Return the same with terms in N-Triples."""
         for name in rows.columns:
             named = self.terms.select(F.col("id").alias(name), F.col("term").alias(f"{name} term"))
             rows = rows.join(named, name).drop(name).withColumnRenamed(f"{name} term", name)
         return rows
 
     def local(self) -> KnowledgeBase:
-        """The same graphs in this process."""
+        """Return the same graphs in this process."""
         rows = self.triples
         for column in "gpso":
             named = self.terms.select(F.col("id").alias(column), F.col("term").alias(f"{column}_term"))
@@ -186,7 +190,9 @@ class SparkKnowledge:
         return {row.term: row.id for row in self.terms.where(F.col("term").isin(texts)).collect()}
 
     def _joined(self, parts: Iterable[TriplePattern], graph: int, ids: Mapping[str, int]) -> DataFrame:
-        """The join of triple patterns, smallest table first, then always one that shares a variable."""
+        """Return the join of triple patterns: the smallest table first, then always one that shares a
+        variable.
+        """
         tables = []
         for part in parts:
             rows, size = self.view(graph, ids[str(part.predicate)])
@@ -203,7 +209,7 @@ class SparkKnowledge:
         return joined
 
     def collected(self, rows: DataFrame, dictionary: Dictionary) -> Solutions:
-        """A table of solutions in this process, its terms entered into a dictionary."""
+        """Return solutions as a table in this process, with their terms entered into a dictionary."""
         found = table_of(rows)
         columns = {name: found.column(name).to_numpy() for name in rows.columns}
         used = np.unique(np.concatenate([*columns.values(), np.zeros(0, dtype=np.int64)])).astype(np.int64)
@@ -216,13 +222,13 @@ class SparkKnowledge:
 
 
 def _constants(part: TriplePattern) -> list[Term]:
-    """The terms of a triple pattern that are no variables."""
+    """Return the terms of a triple pattern that are not variables."""
     terms = (part.subject, part.predicate, part.object)
     return [term for term in terms if isinstance(term, NamedNode | Literal)]
 
 
 def _bound(rows: DataFrame, part: TriplePattern, ids: Mapping[str, int]) -> DataFrame:
-    """A view with the variables of a triple pattern for columns; blank nodes are variables, too."""
+    """Return a view with a triple pattern's variables as columns; blank nodes count as variables."""
     columns: dict[str, str] = {}
     for place, term in (("s", part.subject), ("o", part.object)):
         if not isinstance(term, Var | BlankNode):

@@ -25,16 +25,18 @@ from spaseq.spark.sessions import require_classic
 
 _ARROW: Final = pa.schema([("source", pa.string()), ("target", pa.string())])
 
-#: Nodes that are searched from in one task, at least: a bit each of a mask.
+#: At least this many nodes are searched from in one task: a mask has a bit for each.
 _LEAST: Final = 64
 
-#: Answers in one batch of rows, at most.
+#: The most answers in one batch of rows.
 _ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Shipped:
-    """A query as executors get it: its product, what is wanted, the nodes' terms, its text and limits."""
+    """A query as sent to executors: its product, which pairs are wanted, the nodes' terms, its text and
+    limits.
+    """
 
     arrays: Machine
     wanted: Flags
@@ -51,10 +53,10 @@ def path_pairs(
     sources: Any = None,
     targets: Any = None,
 ) -> DataFrame:
-    """The pairs of ``graph.pairs(expression, sources, targets)``, searched for in chunks of their sources.
+    """Return the pairs of ``graph.pairs(expression, sources, targets)``, searched for in chunks of sources.
 
-    Columns: ``source`` and ``target``, terms as N-Triples. The graph's arrays go to every executor once; for
-    a graph that does not fit there, see ``path_pairs_of_edges``.
+    Columns: ``source`` and ``target``, terms as N-Triples. The graph's arrays are sent to every executor
+    once. For a graph that does not fit there, see ``path_pairs_of_edges``.
     """
     require_classic(spark)
     plan = plan_pairs(graph.snapshot, expression, sources, targets)

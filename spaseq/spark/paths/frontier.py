@@ -21,9 +21,9 @@ PAIRS: Final = "source string, target string"
 
 
 def steps(edges: DataFrame, nodes: DataFrame, automaton: Automaton) -> DataFrame:
-    """Every way to make a transition: distinct (``src``, ``dst``, ``state``, ``next``).
+    """Return every edge that makes a transition: distinct (``src``, ``dst``, ``state``, ``next``).
 
-    ``nodes`` has the one column ``node``. Without transitions, an empty DataFrame.
+    ``nodes`` has the one column ``node``. If no edge makes a transition, the DataFrame is empty.
     """
     none = edges.sparkSession.createDataFrame([], "src string, dst string, state int, next int")
     rows = [
@@ -41,20 +41,20 @@ def steps(edges: DataFrame, nodes: DataFrame, automaton: Automaton) -> DataFrame
 def without_edges(
     edges: DataFrame, nodes: DataFrame, automaton: Automaton, begins: list[str] | None
 ) -> DataFrame:
-    """What paths without an edge join: nodes with themselves."""
+    """Return the pairs of paths without an edge: nodes with themselves."""
     spark = edges.sparkSession
     none = spark.createDataFrame([], "node string")
     found = reduce(DataFrame.union, [_passing(edges, nodes, tests) for tests in automaton.empty], none)
     if begins is not None:
         found = found.where(F.col("node").isin(begins))
         if frozenset() in automaton.empty:
-            # Also terms that are no nodes of the graph (SPARQL 1.1, section 9.3).
+            # Also terms that are not nodes of the graph (SPARQL 1.1, section 9.3).
             found = found.union(spark.createDataFrame([(node,) for node in begins], "node string"))
     return found.select(F.col("node").alias("source"), F.col("node").alias("target"))
 
 
 def directed(pairs: DataFrame, ends: list[str] | None, *, backwards: bool) -> DataFrame:
-    """Pairs of a search, with a target among ``ends``, as ``source`` and ``target`` of the paths."""
+    """Return a search's pairs with a target among ``ends``, as ``source`` and ``target`` of the paths."""
     if ends is not None:
         pairs = pairs.where(F.col("target").isin(ends))
     if backwards:
@@ -63,7 +63,7 @@ def directed(pairs: DataFrame, ends: list[str] | None, *, backwards: bool) -> Da
 
 
 def texts(values: Any, prefixes: Mapping[str, str]) -> list[str] | None:
-    """Terms, one or several, as N-Triples, each once; None for all."""
+    """Return terms, one or several, as distinct N-Triples; None for all."""
     if values is None:
         return None
     several = isinstance(values, Iterable) and not isinstance(values, str | NamedNode | BlankNode | Literal)
@@ -72,7 +72,7 @@ def texts(values: Any, prefixes: Mapping[str, str]) -> list[str] | None:
 
 
 def _relation(edges: DataFrame, nodes: DataFrame, relation: Relation) -> DataFrame:
-    """The edges of a relation, from ``a`` to ``b``."""
+    """Return the edges of a relation, from ``a`` to ``b``."""
     found = _step(edges, relation.step)
     for tests, column in ((relation.before, "a"), (relation.after, "b")):
         if tests:
@@ -89,7 +89,7 @@ def _step(edges: DataFrame, step: Step) -> DataFrame:
 
 
 def _passing(edges: DataFrame, nodes: DataFrame, tests: Tests) -> DataFrame:
-    """The nodes that pass all the tests."""
+    """Return the nodes that pass all the tests."""
     found = nodes
     for test in tests:
         for condition in test.conditions:
@@ -107,7 +107,7 @@ def _fulfilling(edges: DataFrame, condition: Condition) -> DataFrame:
     return found.select(F.col("a").alias("node"))
 
 
-#: What a run has reached: from where, where it is, and in which state.
+#: Columns of a search: its first node, the node reached, and the state there.
 _PLACE: Final = ["source", "node", "state"]
 
 
@@ -119,11 +119,11 @@ def path_pairs_of_edges(
     *,
     prefixes: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The pairs that a path joins, as ``KnowledgeGraph.pairs`` gives them, over edges in a DataFrame.
+    """Return the pairs that a path joins, like ``KnowledgeGraph.pairs``, over edges in a DataFrame.
 
-    ``edges``: subjects, predicates and objects as N-Triples, in this order. Every step of the search joins
-    the places that are new with the edges, and leaves out (anti-join) the places that are known; it ends
-    when none is new. Columns: ``source`` and ``target``, terms as N-Triples.
+    ``edges``: subjects, predicates and objects as N-Triples, in this order. Each step of the search joins the
+    newly reached places with the edges, and removes known places by an anti-join. The search ends when no
+    place is new. Columns of the result: ``source`` and ``target``, terms as N-Triples.
     """
     if isinstance(expression, str):
         expression = parse(expression, dict(prefixes or {}))
@@ -139,7 +139,7 @@ def path_pairs_of_edges(
 
 
 def _reached(edges: DataFrame, nodes: DataFrame, automaton: Automaton, begins: list[str] | None) -> DataFrame:
-    """What paths with an edge lead to."""
+    """Return the places that paths with at least one edge reach."""
     spark = edges.sparkSession
     if not automaton.transitions:
         return spark.createDataFrame([], PAIRS)

@@ -1,22 +1,21 @@
 """Path queries over GraphFrames: by Pregel, or short ones by motifs.
 
-A *step graph* is made of the GraphFrame: its edges are the ways to make a transition of the automaton, each
-with the states that it leads from and to, and always in the direction of the search. A search is then the
+A *step graph* is made from the GraphFrame: each of its edges makes a transition of the automaton. An edge has
+the states from which and to which it leads, and points in the direction of the search. So the search is the
 same for every query:
 
-- *Pregel*, 512 sources at a time, a bit each: a vertex has one mask per state of the automaton, of as many
-  words of 64 bits as the sources take. It sends the bits that are new, along the edges of their state,
-  ``next`` says for which state; where messages meet, bits are joined by OR. The search ends when no bit is
-  new anywhere.
-- *Motifs*, where no path has more than three edges: chains of edges of which each leaves the state that the
-  one before has reached, for all sources at once.
+- *Pregel*, for 512 sources at a time, with a bit for each: a vertex has one mask per state of the automaton,
+  of as many words of 64 bits as the sources need. The vertex sends new bits along the edges of their state;
+  the edge's ``next`` is their new state. Messages that meet are combined by OR. The search ends when no bit
+  is new.
+- *Motifs*, if no path has more than three edges: chains of edges in which each edge starts in the state that
+  the edge before has reached, for all sources at once.
 
-Step graphs are of the class of the GraphFrame that is given.
+Step graphs are of the class of the given GraphFrame.
 
-Not yet run with the JVM package as it is published, which was out of reach: the tests run it with a stand-in
-on joins, and with GraphFrames itself where its jars can be had. Searches by Pregel with masks of one word
-were run by hand with GraphFrames' own Pregel, compiled from its source; wider ones, and motifs, with the
-stand-in only.
+Not yet run with the JVM package as published, which was out of reach: the tests use a stand-in made of joins,
+and GraphFrames itself where its jars are available. Pregel searches with masks of one word were run by hand
+with GraphFrames' own Pregel, compiled from its source; wider masks, and motifs, with the stand-in only.
 """
 
 from __future__ import annotations
@@ -40,39 +39,40 @@ from spaseq.paths.language.parser import parse
 from spaseq.paths.language.transitions import Automaton, automaton_of
 from spaseq.spark.paths.frontier import PAIRS, directed, steps, texts, without_edges
 
-#: graphframes.GraphFrame: the package has no types of use here.
+#: graphframes.GraphFrame; the package has no usable types.
 GraphFrame: TypeAlias = Any
 
 #: What GraphFrames needs in the JVM, for the Spark that this stands on: its module, and that with GraphX.
 MODULES: Final = ("io.graphframes:graphframes-spark4_2.13", "io.graphframes:graphframes-graphx-spark4_2.13")
 
-#: The words of one bit each, as the signed numbers that Spark has.
+#: Words with one bit each, as Spark's signed integers.
 _BITS: Final = (*(1 << i for i in range(63)), -(1 << 63))
 
-#: A mask has so many words at most: a run of Pregel is for as many sources as that has bits.
+#: The most words of a mask: one Pregel run serves as many sources as a mask has bits.
 _WORDS: Final = 8
 
-#: Paths of more edges are not looked for by motifs: walks grow with every edge, places do not.
+#: The most edges of paths that motifs search for: the number of walks grows with every edge, that of places
+#: does not.
 SHORT: Final = 3
 
-#: The JVM's errors for classes that were compiled against other versions of libraries.
+#: The JVM's errors for classes compiled against other versions of libraries.
 _LINKAGE: Final = re.compile(
     r"java\.lang\.(?:NoClassDefFoundError|NoSuchMethodError|NoSuchFieldError|AbstractMethodError"
     r"|IncompatibleClassChangeError|UnsupportedClassVersionError)[^\n]*"
 )
 
-#: How Py4J says that what Python calls is not there.
+#: Py4J's words for a call of something that does not exist.
 _NO_METHOD: Final = re.compile(r"Py4JException: Method (\w+)\(.*\) does not exist")
 
-#: No search takes so many steps: Pregel stops by itself.
+#: More steps than any search takes: Pregel stops by itself.
 _ENDLESS: Final = 2**31 - 1
 
 
 def graphframe(spark: SparkSession, graph: KnowledgeGraph) -> GraphFrame:
-    """The graph as a ``graphframes.GraphFrame``, for path queries and for its own algorithms.
+    """Return a KnowledgeGraph as a ``graphframes.GraphFrame``, for path queries and its own algorithms.
 
-    ``vertices``: ``id``; ``edges``: ``src``, ``dst``, ``relationship``; terms as N-Triples. Raises
-    EngineError where the session has no GraphFrames.
+    Columns: ``id`` of ``vertices``; ``src``, ``dst``, ``relationship`` of ``edges``; terms as N-Triples.
+    Raises EngineError if the session has no GraphFrames.
     """
     graph = graph.now
     nodes = pa.array([str(graph.ox_term(node)) for node in range(graph.nodes)], pa.string())
@@ -102,9 +102,9 @@ def _made(vertices: DataFrame, edges: DataFrame) -> GraphFrame:
 
 
 def _require_new(package: ModuleType) -> None:
-    """Raises EngineError for a Python package that is older than what searches call."""
+    """Raise EngineError for a Python package older than the functions that searches call."""
     try:
-        # A package has its submodules as attributes only after they were imported.
+        # Submodules are attributes of a package only after their import.
         from graphframes.lib import Pregel
 
         is_new = hasattr(Pregel, "required_edge_columns")
@@ -119,7 +119,9 @@ def _require_new(package: ModuleType) -> None:
 
 
 def _lacking(spark: SparkSession, error: Py4JError) -> EngineError | None:
-    """What an error says that GraphFrames lacks in the JVM; None if it is about something else."""
+    """Return an error that names what GraphFrames lacks in the JVM; None if ``error`` is about something
+    else.
+    """
     import graphframes
 
     ours: str = graphframes.__version__
@@ -146,7 +148,7 @@ def _lacking(spark: SparkSession, error: Py4JError) -> EngineError | None:
 
 
 def _version(spark: SparkSession) -> str:
-    """Which GraphFrames the JVM has, as far as its jar says so."""
+    """Return the version of GraphFrames in the JVM, as far as the name of its jar shows it."""
     jvm: Any = spark._jvm
     loader = jvm.Thread.currentThread().getContextClassLoader()
     try:
@@ -166,11 +168,11 @@ def path_pairs_of_graphframe(
     *,
     prefixes: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The pairs that a path joins, as ``KnowledgeGraph.pairs`` gives them, over a GraphFrame.
+    """Return the pairs that a path joins, like ``KnowledgeGraph.pairs``, over a GraphFrame.
 
-    ``frame`` is one that ``graphframe`` made, or has the same columns. Columns of what is returned:
-    ``source`` and ``target``, terms as N-Triples. A search begins at the end with fewer nodes, if both are
-    given, or at all nodes if none is: each 512 of them are a run of Pregel.
+    ``frame`` is the result of ``graphframe``, or has the same columns. Columns of the result: ``source`` and
+    ``target``, terms as N-Triples. If sources and targets are given, the search begins at the fewer of them;
+    if neither is, at all nodes. Every 512 starts are one run of Pregel.
     """
     if isinstance(expression, str):
         expression = parse(expression, dict(prefixes or {}))
@@ -200,7 +202,7 @@ def path_pairs_of_graphframe(
 
 
 class _StepGraph:
-    """An automaton's transitions in the data, as a graph: edges have a ``state`` and the ``next`` one."""
+    """The automaton's transitions in the data, as a graph: edges have a ``state`` and a ``next`` state."""
 
     def __init__(self, frame: type[GraphFrame], automaton: Automaton, ways: DataFrame) -> None:
         self._frame = frame
@@ -211,12 +213,12 @@ class _StepGraph:
         self._vertices = places.distinct().cache()
 
     def close(self) -> None:
-        """Nothing is kept for it."""
+        """Free the cached DataFrames."""
         self._edges.unpersist()
         self._vertices.unpersist()
 
     def by_motifs(self, begins: list[str] | None, length: int) -> DataFrame:
-        """The pairs that paths of 1 … ``length`` edges join."""
+        """Return the pairs that paths of 1 … ``length`` edges join."""
         graph = self._frame(self._vertices, self._edges)
         return reduce(
             DataFrame.union,
@@ -225,7 +227,7 @@ class _StepGraph:
         )
 
     def _chains(self, graph: GraphFrame, begins: list[str] | None, length: int) -> DataFrame:
-        # The ends have no names: edges say which they are, and no vertices are joined for them.
+        # Vertices stay unnamed in the motif, so that none is joined: edges name their own ends.
         names = ["", *(f"v{i}" for i in range(1, length)), ""]
         found: DataFrame = graph.find(
             "; ".join(f"({names[i]})-[e{i}]->({names[i + 1]})" for i in range(length))
@@ -240,7 +242,7 @@ class _StepGraph:
         return found.select(F.col("e0.src").alias("source"), F.col(f"e{last}.dst").alias("target"))
 
     def by_pregel(self, begins: list[str] | None) -> DataFrame:
-        """The pairs that paths with an edge join."""
+        """Return the pairs that paths with at least one edge join."""
         first = self._edges.where(F.col("state").isin(list(self._automaton.initial))).select("src").distinct()
         if begins is not None:
             first = first.where(F.col("src").isin(begins))
@@ -250,7 +252,7 @@ class _StepGraph:
         return reduce(DataFrame.union, map(self._run, batches), self._spark.createDataFrame([], PAIRS))
 
     def _run(self, starts: Sequence[str]) -> DataFrame:
-        """What so many nodes reach as a mask has bits."""
+        """Return what these nodes reach: at most as many nodes as a mask has bits."""
         many = len(_BITS)
         words = -(-len(starts) // many)
         rows = [(start, i // many, _BITS[i % many]) for i, start in enumerate(starts)]
@@ -267,9 +269,10 @@ class _StepGraph:
         return pairs
 
     def _search(self, graph: GraphFrame, words: int) -> DataFrame:
-        """The vertices with ``reached``: per state, which of the starts have a path to here that ends in it.
+        """Return the vertices with ``reached``: per state, the starts of paths that end here in this state.
 
-        A start is no end of a path without edges: it is ``new`` in the initial states, and not ``reached``.
+        The empty path does not count: at its start, a bit is ``new`` in the initial states, but not
+        ``reached``.
         """
         states = range(self._automaton.size)
         none = F.array(*[_no_bits()] * words)
@@ -292,7 +295,8 @@ class _StepGraph:
         new = F.zip_with(pregel.msg(), "reached", lambda came, known: came.bitwiseAND(F.bitwise_not(known)))
         new = F.coalesce(new, nothing)
         both = F.coalesce(_joined(pregel.msg(), F.col("reached")), F.col("reached"))
-        # Documented to see vertices after a step; in GraphFrames 0.12 it sees the vertices before it.
+        # According to its documentation it sees vertices after a step; in GraphFrames 0.12 it sees them
+        # before.
         active = F.exists(new, _any_bit) | F.exists("new", _any_bit)
         found: DataFrame = (
             pregel.withVertexColumn("new", seed, new)
@@ -314,13 +318,13 @@ class _StepGraph:
 
 
 def _of_state(masks: Column, state: Column | int, words: int) -> Column:
-    """The words of a state's mask, of those of all states."""
+    """Return the words of one state's mask, out of the words of all states."""
     first = (F.lit(state) if isinstance(state, int) else state) * words + 1
     return F.slice(masks, first.cast("int"), words)
 
 
 def _joined(mask: Column, other: Column) -> Column:
-    """The bits of either."""
+    """Return the bits that are set in either mask."""
     return F.zip_with(mask, other, Column.bitwiseOR)
 
 
@@ -333,7 +337,7 @@ def _any_bit(mask: Column) -> Column:
 
 
 def _longest(automaton: Automaton) -> int | None:
-    """How many edges the longest path has; None if there is no longest."""
+    """Return the number of edges of the longest path; None if lengths have no bound."""
     here, length = set(automaton.initial), 0
     while here := {transition.target for transition in automaton.transitions if transition.source in here}:
         length += 1

@@ -1,8 +1,8 @@
 """Topics and questions as rows → relation paths and retrieved paths as rows: ``relations_of``, ``retrieve``.
 
-Workers run the embedded functions. A ``KnowledgeGraph`` goes to each of them whole. Of a table of edges, or a
+Workers run the embedded functions. Each worker gets a ``KnowledgeGraph`` whole. From a table of edges, or a
 GraphFrame, a worker gets the part around one topic: the edges that the automaton of the relation paths
-(``spaseq.paths.retrieval.prefixes``) reads from there, found by joins.
+(``spaseq.paths.retrieval.prefixes``) reads from that topic. Joins find this part.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _Opened: TypeAlias = Callable[[Mapping[str, Any]], tuple[KnowledgeGraph, Any]]
 #: A row's graph, topic and other columns → the new columns, a dictionary for each new row.
 _Answer: TypeAlias = Callable[[KnowledgeGraph, Any, Mapping[str, Any]], list[dict[str, Any]]]
 
-#: Rows that are answered before their answers are handed on.
+#: The number of rows that are answered before their answers are passed on.
 _ROWS: Final = 64
 
-#: An edge as it is read: from a node, by a predicate, whether against the edge, to the other node.
+#: Columns of an edge as read: its first node, the predicate, whether it is read backwards, the other node.
 _EDGE: Final = ("node", "p", "inverse", "other")
 
 _ID: Final = "spaseq_id"
@@ -64,7 +64,7 @@ _PART: Final = "spaseq_part"
 _TEXT: Final = StringType()
 _TRIPLE: Final = StructType([StructField(name, _TEXT) for name in ("subject", "predicate", "object")])
 
-#: The columns of what ``relations_of`` and ``retrieve`` add.
+#: The columns that ``relations_of`` and ``retrieve`` add.
 _RELATIONS: Final = (
     StructType()
     .add("relations", ArrayType(_TEXT))
@@ -96,14 +96,16 @@ def relations_of(
     returning: bool = True,
     prefixes: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the relation paths that leave each topic, as ``KnowledgeGraph.relations_of`` does, a row each.
+    """Return the relation paths that leave each topic, like ``KnowledgeGraph.relations_of``, as rows.
 
-    ``graph`` is a KnowledgeGraph, a GraphFrame as ``graphframe`` makes it, or a DataFrame of edges: subjects,
+    ``graph`` is a KnowledgeGraph, a GraphFrame made by ``graphframe``, or a DataFrame of edges: subjects,
     predicates and objects as N-Triples. ``topics`` has a column ``topic``: terms as text, with the graph's
-    prefixes or ``prefixes``; with a KnowledgeGraph names, too. Its columns stay. New columns: ``relations``,
-    ``count``, ``examples`` (terms as N-Triples). A topic that cannot be used has a row with the reason as
-    ``problem``. Of equal counts, the order of loading decides which relation paths are among ``k``.
-    Raises what the embedded function raises for numbers, and EngineError for a missing column.
+    prefixes or ``prefixes``; with a KnowledgeGraph also names. All columns of ``topics`` stay.
+
+    New columns: ``relations``, ``count``, ``examples`` (terms as N-Triples). An unusable topic has a row with
+    the reason in the column ``problem``. Among equal counts, the order of loading decides which relation
+    paths are among the ``k``. Raises the errors of the embedded function for invalid numbers, and EngineError
+    for a missing column.
     """
     load([]).relations_of([], hops, k, examples)  # wrong numbers are errors here, not in a worker
 
@@ -135,15 +137,17 @@ def retrieve(
     returning: bool = True,
     prefixes: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the best paths for each question, as ``spaseq.paths.retrieve`` does, a row each.
+    """Return the best paths for each question, like ``spaseq.paths.retrieve``, as rows.
 
-    ``graph`` and the column ``topic`` are as for ``relations_of``. The relation paths are ``relations``, or
-    each row's in the column ``relations``: lists of relation names, or a path expression. The column
-    ``question``, if there is one, ranks the paths. The columns of ``questions`` stay. New columns: ``rank``
-    from 1 on, ``score``, ``text``, ``answer`` (the last node), ``triples``; terms as N-Triples. A rejected
-    relation path, and a topic that cannot be used, have a row with the reason as ``problem``. ``embed`` and
-    ``budget`` are pickled. Raises what the embedded function raises for ``k``, ``mode`` and ``budget``, and
-    EngineError for a missing column.
+    ``graph`` and the column ``topic`` are as for ``relations_of``. The parameter ``relations`` gives the
+    relation paths of all questions, the column ``relations`` those of each row: lists of relation names, or a
+    path expression. The column ``question``, if there is one, ranks the paths. All columns of ``questions``
+    stay.
+
+    New columns: ``rank``, from 1, ``score``, ``text``, ``answer`` (the last node), ``triples``; terms as
+    N-Triples. A rejected relation path, and an unusable topic, have a row with the reason in the column
+    ``problem``. ``embed`` and ``budget`` are pickled. Raises the errors of the embedded function for ``k``,
+    ``mode`` and ``budget``, and EngineError for a missing column.
     """
     plan = relations if relations is None or isinstance(relations, str | Expression) else list(relations)
     retrieve_here(load([]), (), [], k, embed, budget, mode=mode)  # as in ``relations_of``
@@ -195,7 +199,7 @@ def _answered(
     prefixes: Mapping[str, str] | None,
     mode: str | None = None,
 ) -> DataFrame:
-    """Return the rows with the columns ``added`` that ``answer`` makes of the columns ``read``."""
+    """Return the rows with new columns ``added``, which ``answer`` computes from the columns ``read``."""
     require_classic(rows)
     for name in read:
         if name not in rows.columns:
@@ -283,7 +287,7 @@ def _part(vocabulary: list[_Triple], prefixes: Mapping[str, str]) -> _Opened:
 
 
 def _both_ways(edges: DataFrame) -> DataFrame:
-    """Return the edges as they are read from either node, each node's in one partition (``_EDGE``)."""
+    """Return the edges as read from either node; the edges of a node are in one partition (``_EDGE``)."""
     ahead = edges.select(
         F.col("s").alias("node"), "p", F.lit(False).alias("inverse"), F.col("o").alias("other")
     )
@@ -295,7 +299,7 @@ def _both_ways(edges: DataFrame) -> DataFrame:
 
 
 def _vocabulary(both: DataFrame) -> list[_Triple]:
-    """Return an edge of each predicate, and the labels of predicates: what names of relations depend on."""
+    """Return an edge of each predicate, and the labels of predicates: names of relations depend on both."""
     edges = both.where("not inverse").select(F.col("node").alias("s"), "p", F.col("other").alias("o"))
     some = edges.groupBy("p").agg(F.first(F.struct("s", "o")).alias("edge")).select("edge.s", "p", "edge.o")
     predicates = some.select(F.col("p").alias("s"))
@@ -335,10 +339,10 @@ def _parts(
 def _automata(
     questions: DataFrame, vocabulary: Snapshot, plan: Any, mode: str | None
 ) -> tuple[DataFrame, list[tuple[int, str, bool, int]], set[tuple[str, bool]]]:
-    """Return the questions, each with its first ``state``; the transitions; what is read beside them.
+    """Return the questions with their first ``state``, the transitions, and other predicates to read.
 
-    A transition: state, predicate, whether against the edge, next state. Beside: the predicates of labels and
-    of node tests, each with whether it is read against the edge.
+    A transition: state, predicate, whether the edge is read backwards, next state. The other predicates are
+    those of labels and of node tests, each with whether its edges are read backwards.
     """
     each = plan is None
     plans = [row.relations for row in questions.select("relations").distinct().collect()] if each else [plan]
@@ -365,7 +369,7 @@ def _automata(
 
 
 def _term(text: str | None, prefixes: Mapping[str, str]) -> str | None:
-    """Return a topic as N-Triples; None for a text that is not a term, which the answer says."""
+    """Return a topic as N-Triples; None for a text that is not a term, which the answer then reports."""
     try:
         return None if text is None else str(read_term(text, prefixes))
     except QueryError:

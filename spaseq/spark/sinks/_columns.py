@@ -1,4 +1,6 @@
-"""Answers as columns: what every match has, and what SELECT binds, as Spark's types; or events again."""
+"""Answers as columns of Spark's types: the parts of every match, and variables of SELECT; or as events
+again.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +33,19 @@ _ROW: Final = "spaseq row"
 #: The columns of matches.
 _EXPANDED: Final = ("start", "end", "partition", "events", "bindings", "graph", "json")
 
-#: Variables as columns: as DDL (``"price double, k string"``), a schema, types by name, or names of texts.
-#: A type ``"{column}"`` is a column of the template that made the events.
+#: Variables as columns: DDL (``"price double, k string"``), a schema, types by name, or a list of names for
+#: text. The type ``"{column}"`` names a column of the template that made the events.
 Columns = str | StructType | Mapping[str, str | DataType] | Sequence[str]
 
 
 def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
-    """The matches among answers, in columns."""
+    """Return the matches among answers, with a column for each part; ``clock``: that of the events."""
     matches = found.where(F.col("kind") == MATCH)
     parsed = matches.withColumn("m", F.from_json("json", _LINE))
     kind = "BIGINT" if Clock(clock) is Clock.TICKS else "TIMESTAMP"
     return parsed.select(
         F.col("m.start").cast(kind).alias("start"),
-        # As an event time, if the answers have one.
+        # The column ``end`` of the answers, if there, is an event time.
         "end" if "end" in found.columns else F.col("m.end").cast(kind).alias("end"),
         "m.partition",
         "m.events",
@@ -53,13 +55,13 @@ def expanded(found: DataFrame, clock: Clock | str) -> DataFrame:
     )
 
 
-#: Texts without escapes but those of characters that an IRI must not contain.
+#: Texts with no escapes except those of characters that an IRI must not contain.
 _ESCAPED: Final = r"^([^%]|%([01][0-9A-F]|20|22|3C|3E|5C|5E|60|7B|7C|7D))*$"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column of a template, and the text before and after it in the terms that are made of it alone."""
+    """A column of a template, and the text around it in the terms that are made of this column alone."""
 
     kind: DataType
     around: tuple[tuple[str, str], ...]
@@ -81,8 +83,8 @@ def types_of(
 ) -> dict[str, DataType | Key]:
     """Return the variables that are to be columns, and their types; ``keys`` are the template's columns.
 
-    Raises EngineError for a name that the query does not select, or that every match has, and for a type
-    that is not Spark's.
+    Raises EngineError for a name that the query does not select or that is a column of every match. Also
+    raises it for a type that Spark does not have.
     """
     if isinstance(given, str):
         schema = _type_of(f"struct<{given}>", "name each column and its type, as in 'price double, k string'")
@@ -120,7 +122,7 @@ def _kind_of(text: str, keys: Mapping[str, Key] | None) -> DataType | Key:
 
 
 def _type_of(text: str, hint: str) -> DataType:
-    """Return a type that is written in DDL."""
+    """Return the type that a text in DDL names."""
     try:
         # DataType.fromDDL is of PySpark 4.0.
         return _parse_datatype_string(text)
@@ -129,9 +131,9 @@ def _type_of(text: str, hint: str) -> DataType:
 
 
 def typed(found: DataFrame, wanted: Mapping[str, DataType | Key]) -> DataFrame:
-    """A row for each row of ``bindings``, with further columns.
+    """Return a row for each of ``bindings``, with the wanted variables as further columns.
 
-    A value that is not of its type, or not bound, is null; ``bindings`` has it as it is.
+    A value that is unbound or not of the wanted type is null; ``bindings`` has the original.
     """
     rows = found.withColumn(_ROW, F.explode(F.from_json("bindings", _ROWS)))
     values = {}
@@ -145,24 +147,25 @@ def typed(found: DataFrame, wanted: Mapping[str, DataType | Key]) -> DataFrame:
     return rows.withColumns(casts)
 
 
-# --- what REGISTER STREAM makes of matches: events that other queries read -----------------------
+# --- derived events: matches of REGISTER STREAM for other queries ------------------------------------
 
 #: A label of a blank node, in a line.
 _LABEL: Final = r'(_:|"bnode","value":")\w+'
 
-#: What the metadata of the column ``n`` say of derived events.
+#: The key in the metadata of the column ``n`` of derived events.
 _DERIVED: Final = "spaseq.derived"
 
 
 def derived(found: DataFrame, query: Query | str, *, clock: Clock | str | None = None) -> DataFrame:
-    """The events that the matches of a REGISTER STREAM … CONSTRUCT query make, as ``matches`` takes them.
+    """Return the events that a REGISTER STREAM … CONSTRUCT query derives from matches, for ``matches``.
 
-    ``found`` are its matches (see ``matches``), in batches or as a stream, on the ``clock`` that their column
-    ``end`` says: integers are ticks. An event has the time at which its match ends; those of equal time are
-    ordered by a hash of their matches, so that their order is the same in every run. A stream of them is read
-    by another query of Spark's, from where it was written, such as a topic (``kafka_messages``): within one,
-    all of them would be late. Raises EngineError for a query that makes no stream, and for another ``clock``
-    than that of the matches.
+    ``found``: the query's matches (see ``matches``), in batches or as a stream. ``clock``: by default the one
+    that their column ``end`` shows, where integers are ticks. The time of an event is the end of its match.
+    Events of equal time are ordered by a hash of their matches, so that the order is the same in every run.
+
+    In a stream, write the events, for example to a topic (``kafka_messages``), and let another streaming
+    query read them there. Within one streaming query all of them would be late. Raises EngineError if the
+    query makes no stream, and if ``clock`` is not that of the matches.
     """
     prepared = as_query(query)
     register = prepared.register
@@ -181,7 +184,7 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str | None =
         "stream": F.lit(register.iri.value),
         "clock": F.lit(clock.value),
         "time": end.cast("bigint"),
-        # Without the labels of blank nodes, which are new ones in each run; and no number is negative.
+        # The hash leaves out labels of blank nodes, which differ in each run. Numbers must not be negative.
         "n": F.shiftrightunsigned(F.xxhash64(F.regexp_replace("json", _LABEL, "$1")), 1),
         "graph": F.lit(None).cast("string"),
         "payload": F.col("graph").cast("binary"),
@@ -192,7 +195,7 @@ def derived(found: DataFrame, query: Query | str, *, clock: Clock | str | None =
 
 
 def require_read(events: DataFrame) -> None:
-    """Raises EngineError for a stream that ``derived`` has made in the same query."""
+    """Raise EngineError for a stream that ``derived`` has made in the same streaming query."""
     if events.isStreaming and "n" in events.columns and events.schema["n"].metadata.get(_DERIVED):
         raise EngineError(
             "these events are made of matches by the same streaming query of Spark's, and would all be late: "

@@ -1,4 +1,7 @@
-"""Matches and dead letters as lines of JSON, and lines as matches again; letters say where a message is."""
+"""Matches and dead letters as lines of JSON, and lines as matches again.
+
+Dead letters of messages name the topic, partition and offset.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ from spaseq.terms.interop import RdflibTerm
 #: The topic of each stream, by its IRI.
 Topics = tuple[tuple[str, str], ...]
 
-#: An arrival number is an offset, the number of the partition, and that of the event in its message, in so
-#: many of the lowest bits.
+#: Widths of fields in arrival numbers: from high to low bits the message's offset, its partition, and the
+#: number of the event in the message.
 _PARTITION_BITS: Final = 12
 _EVENT_BITS: Final = 10
 
@@ -34,12 +37,12 @@ MOST_PARTITIONS: Final = 1 << _PARTITION_BITS
 
 
 def arrival_numbers(offset: Ids, partition: Ids) -> Ids:
-    """The arrival numbers of the first events of messages."""
+    """Return the arrival numbers of the first events of messages."""
     return ((offset << _PARTITION_BITS) | partition) << _EVENT_BITS
 
 
 def place_of(topic: str, number: int) -> str:
-    """Where the message of an arrival number is.
+    """Return where the message of an arrival number is.
 
     >>> place_of("trades", (7 << 12 | 3) << 10 | 5)
     'topic trades, partition 3, offset 7'
@@ -49,7 +52,7 @@ def place_of(topic: str, number: int) -> str:
 
 
 def addressed(letter: BadEvent, topics: Topics) -> BadEvent:
-    """A letter that says where its message is, if its stream is a topic."""
+    """Return the dead letter with the place of its message, if its stream is a topic."""
     topic = dict(topics).get(letter.stream)
     word, _, number = letter.position.partition(" ")
     if topic is None or word != "event" or not number.isdigit():
@@ -58,29 +61,28 @@ def addressed(letter: BadEvent, topics: Topics) -> BadEvent:
     return replace(letter, position=place_of(topic, int(number) - 1))
 
 
-#: What a line is: a match, an event that came too late, one that is malformed, or what a bucket gave up under
-#: a bound.
+#: Kinds of lines: a match, a late event, a malformed event, or what a bucket shed under a bound.
 MATCH: Final = "match"
 LATE: Final = "late"
 BAD: Final = "bad"
 SHED: Final = "shed"
 
-#: What a bucket says to its worker only: which calls of the user's functions failed.
+#: A kind of line for the bucket's worker only: which calls of the user's functions failed.
 FAILED: Final = "failed"
 
 
 def letter_line(letter: BadEvent, topics: Topics = ()) -> str:
-    """A dead letter as one line of JSON; what is of a topic says where it is there."""
+    """Return a dead letter as one line of JSON; a letter of a topic names its place there."""
     return json.dumps(asdict(addressed(letter, topics)), ensure_ascii=False)
 
 
 def letter_of_line(line: str) -> BadEvent:
-    """The dead letter of a line."""
+    """Return the dead letter that a line contains."""
     return BadEvent(**json.loads(line))
 
 
 def match_of(line: str, query: Query) -> Match:
-    """The match of a line; its events have no triples, which did not travel with them."""
+    """Return the match that a line contains. Its events have no triples, since the line has none."""
     data = json.loads(line)
     rows = [_row(row) for row in data.get("bindings", ())]
     constructed = []

@@ -1,4 +1,6 @@
-"""Answers as files: those of each micro-batch once, dead letters beside them, and which query owns which."""
+"""Answers as files: each micro-batch's exactly once, dead letters beside them; and which query owns which
+file.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from spaseq.spark.source._blocks import arrow_schema
 from spaseq.spark.source._files import DRAFT, delete, drafted, info, join, move, names, normal, opened, write
 from spaseq.spark.stages._job import canonical
 
-#: What becomes of what a batch finds there, as Spark calls it.
+#: Values of ``mode``, as in Spark: what happens to existing files of the query.
 _MODES: Final = ("error", "append", "overwrite")
 
 _DRAFTS: Final = "what string, path string"
@@ -49,21 +51,23 @@ def save(
     mode: str = "error",
     **trigger: Any,
 ) -> StreamingQuery | None:
-    """Writes answers (see ``answers`` and ``run``) as files to a folder that every machine sees.
+    """Write answers (see ``answers`` and ``run``) as files to a folder that every machine sees.
 
-    ``form``: ``ndjson``, a match a line; for CONSTRUCT also ``nquads``, ``trig`` and ``messages`` (RDF
-    Messages), which are event streams again; or ``parquet``: the answers, with ``kind`` as a partition, for
-    ``expanded`` to be read by. ``folder`` and ``letters``, where dead letters go as NDJSON (the same folder
-    unless given): paths, ``file:`` or ``s3a:``. Files are called ``matches-QUERY-…`` and ``letters-QUERY-…``,
-    QUERY being a hash of the query, so that several may share a folder; those of parquet are Spark's own.
+    ``form``: ``ndjson``, a match per line; for CONSTRUCT also ``nquads``, ``trig`` and ``messages`` (RDF
+    Messages), which can be read as event streams; or ``parquet``: the answers, partitioned by ``kind``, as
+    ``expanded`` reads them. ``folder``: where matches go. ``letters``: where dead letters go as NDJSON, by
+    default the same folder. Both are paths, ``file:`` or ``s3a:``. Files are called ``matches-QUERY-…`` and
+    ``letters-QUERY-…``. QUERY is a hash of the query, so several queries may share a folder. Parquet files
+    have Spark's own names.
 
-    Of a stream, gives the started query, with this ``checkpoint`` and Spark's ``trigger``. Its files come and
-    stay once, whatever crashes; ``lastProgress.observedMetrics["answers"]`` counts ``matches``, ``late``,
-    ``bad`` and ``shed``. The same query with another checkpoint must go to another folder: EngineError.
+    For a stream, ``save`` starts and returns the streaming query, with this ``checkpoint`` and Spark's
+    ``trigger``. Each answer is written once, also after a crash. ``lastProgress.observedMetrics["answers"]``
+    counts ``matches``, ``late``, ``bad`` and ``shed``. The same query with another checkpoint needs another
+    folder, or raises EngineError.
 
-    A batch is written at once. ``mode``: if there are files of this query already, that is an
-    EngineError (``error``), they stay (``append``), or give way to the new ones (``overwrite``). Raises
-    FormatError for a form that cannot hold the matches.
+    A batch is written at once. ``mode`` says what happens if there are files of this query already: ``error``
+    raises EngineError, ``append`` keeps them, ``overwrite`` replaces them. Raises FormatError for a form that
+    cannot hold the matches.
     """
     prepared = as_query(query)
     parquet = form == "parquet"
@@ -81,7 +85,7 @@ def save(
     if begun is not None and checkpoint is not None:
         require_begun_by(json.loads(begun), found.sparkSession, checkpoint)
     frame = counted(found) if found.isStreaming else found
-    # What was shed is counted, and no letter.
+    # Rows about shedding are counted only; they are not dead letters.
     frame = frame.where(F.col("kind") != SHED).select("kind", "json")
     if parquet:
         with committing(found.sparkSession, checkpoint or ""):
@@ -102,7 +106,7 @@ def save(
 def _as_parquet(
     frame: DataFrame, folder: str, checkpoint: str | Path | None, mode: str, trigger: dict[str, Any]
 ) -> StreamingQuery | None:
-    """By Spark's own writers."""
+    """Write the answers with Spark's own writers."""
     if not frame.isStreaming:
         frame.write.format("parquet").partitionBy("kind").mode(mode).save(folder)
         return None
@@ -112,9 +116,9 @@ def _as_parquet(
 
 
 def counted(found: DataFrame, name: str = "answers") -> DataFrame:
-    """Return answers with observed metrics of this name: counts of matches, late and bad events.
+    """Return answers with observed metrics called ``name``: counts of matches, late and bad events.
 
-    ``shed`` counts the partial matches that buckets gave up to keep a bound.
+    ``shed`` counts the partial matches that buckets shed to keep a bound.
     """
     kinds = {"matches": MATCH, "late": LATE, "bad": BAD}
     counts = [F.count_if(F.col("kind") == kind).alias(name) for name, kind in kinds.items()]
@@ -145,14 +149,14 @@ class AnswerFiles:
             drafts = answers.mapInArrow(tasks, _DRAFTS).collect()
             self.commit([(row.what, row.path) for row in drafts], number, replaces=replaces)
         finally:
-            # Of tasks that failed; of a stream, of earlier runs as well.
+            # Drafts of failed tasks; for a stream, also those of earlier runs.
             for what in (MATCHES, LETTERS):
                 for path in self.places.files(what, DRAFT):
                     if number is not None or run in path:
                         delete(path)
 
     def drafts(self, batches: Iterable[pa.RecordBatch], run: str) -> list[dict[str, str]]:
-        """Write the answers of a task as they come, and return what was written where."""
+        """Write a task's answers to drafts, and return which drafts it has written."""
         drafts: list[dict[str, str]] = []
         with ExitStack() as open_files:
 
@@ -205,7 +209,7 @@ LETTERS: Final = "letters"
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where the answers of a query go: normal locations (see ``_files``), for its matches and its letters."""
+    """Where a query's answers go: normal locations (see ``_files``) for its matches and its dead letters."""
 
     text: str
     folder: str
@@ -213,24 +217,24 @@ class Outputs:
 
     @property
     def query(self) -> str:
-        """By which its files are known."""
+        """The hash that identifies the query in file names."""
         return blake2b(self.text.encode(), digest_size=6).hexdigest()
 
     def of(self, what: str) -> str:
-        """The folder of matches or letters."""
+        """Return the folder of matches or letters."""
         return self.folder if what == MATCHES else self.letters
 
     def prefix(self, what: str) -> str:
-        """What its files' names begin with."""
+        """Return the beginning of the files' names."""
         return f"{what}-{self.query}-"
 
     def files(self, what: str, begin: str = "") -> list[str]:
-        """Its files; ``begin``: those with this before their names."""
+        """Return the query's files with names that begin with ``begin`` and the prefix."""
         prefix = begin + self.prefix(what)
         return [path for path in names(self.of(what)) if path.rpartition("/")[2].startswith(prefix)]
 
     def require(self, mode: str) -> None:
-        """Raises EngineError if what is written at once must not be written there."""
+        """Raise EngineError if a batch must not be written here."""
         for folder in self._folders:
             owner = self._owner(folder)
             if owner is not None:
@@ -243,9 +247,10 @@ class Outputs:
             )
 
     def claim(self, checkpoint: str | Path) -> None:
-        """Makes the folders those of a stream with this checkpoint.
+        """Claim the folders for a stream with this checkpoint.
 
-        Raises EngineError if they are another's, or if there are files that this one will not know of.
+        Raises EngineError if another checkpoint owns a folder, or if there are files of which the stream
+        would not know.
         """
         try:
             known = normal(checkpoint)
@@ -286,7 +291,9 @@ class Outputs:
 
 
 class OutputForm(StrEnum):
-    """What files of matches hold: a line of JSON each, or the events that CONSTRUCT makes of them."""
+    """What a file of matches contains: a line of JSON for each, or the events that CONSTRUCT makes of
+    them.
+    """
 
     NDJSON = "ndjson"
     NQUADS = "nquads"
@@ -294,7 +301,7 @@ class OutputForm(StrEnum):
     MESSAGES = "messages"
 
 
-#: The names of files end so, and are read as what they are.
+#: The ending of file names; readers take the format from it.
 EXTENSIONS: Final = {
     OutputForm.NDJSON: "ndjson",
     OutputForm.NQUADS: "nq",
@@ -304,7 +311,9 @@ EXTENSIONS: Final = {
 
 
 def form_of(name: str, query: Query) -> OutputForm:
-    """The form of that name. Raises FormatError for an unknown one, and for graphs of what makes none."""
+    """Return the form of that name. Raises FormatError for an unknown form, and for a form of graphs unless
+    the query makes graphs.
+    """
     if name not in tuple(OutputForm):
         raise FormatError(
             f"unknown format {name!r} of files of matches: known are {', '.join(OutputForm)}, parquet"
@@ -316,12 +325,14 @@ def form_of(name: str, query: Query) -> OutputForm:
 
 
 def write_lines(lines: Iterable[str], form: OutputForm, query: Query | None, out: IO[bytes]) -> None:
-    """Writes the matches of some lines as a file of that form; NDJSON, or dead letters, need no query."""
+    """Write the matches of some lines to a file of this form. ``query`` is not needed for NDJSON and dead
+    letters.
+    """
     if form is OutputForm.NDJSON or query is None:
         out.writelines(f"{line}\n".encode() for line in lines)
     elif form is OutputForm.MESSAGES:
         found = enumerate((match_of(line, query) for line in lines), 1)
-        # In TriG, as a file of that name is read.
+        # In TriG, which readers expect of a file of that name.
         write_messages((event_quads(match, BlankNode(f"match{n}")) for n, match in found), out, "trig")
     else:
         with writer(form, query, out) as writing:

@@ -1,7 +1,7 @@
-"""Blocks: rows that say where bytes of a stream are, or bring them; read by the stateless stage itself.
+"""Blocks: rows that name a range of bytes of a stream, or contain the bytes; the stateless stage reads them.
 
-So the bytes of files never pass through Spark: only ranges of them do. A message of a broker is a block
-that brings its bytes.
+So the contents of files never pass through Spark, only their ranges do. A message of a broker is a block with
+its own bytes.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from spaseq.sources._options import read_option, write_options
 from spaseq.spark.source._files import is_local, opened
 from spaseq.terms.dictionary import Dictionary
 
-#: ``first`` is the number of the first event. ``data``, or else the bytes ``begin`` to ``end`` of ``path``
-#: (null: the whole file). ``ended``: the stream brings nothing more (``STREAM``), or none does (``ALL``), and
-#: the rest is null.
+#: ``first`` is the number of the first event. The bytes are ``data`` or, if that is null, ``begin`` to
+#: ``end`` of ``path`` (null: the whole file). ``ended``: this stream brings no more events (``STREAM``), or
+#: no stream does (``ALL``); then the rest is null.
 BLOCKS: Final = (
     "stream string, first bigint, options string, data binary, "
     "path string, begin bigint, end bigint, ended string"
 )
 
-#: What has ended.
+#: Values of ``ended``.
 STREAM: Final = "stream"
 ALL: Final = "all"
 
@@ -46,16 +46,16 @@ _ARROW: Final = {
 
 
 def arrow_schema(ddl: str) -> pa.Schema:
-    """Return the schema of Arrow's for columns in DDL."""
+    """Return the Arrow schema for columns in DDL."""
     return pa.schema({name: _ARROW[kind] for name, kind in (column.split() for column in ddl.split(", "))})
 
 
-#: The same for Arrow.
+#: The same columns as an Arrow schema.
 ARROW: Final = arrow_schema(BLOCKS)
 
 
 def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
-    """The events of a block; what is malformed goes to ``letters``."""
+    """Yield the events of a block; malformed ones are added to ``letters``."""
     # Here it pays from the first line on: the code stays loaded.
     import spaseq.sources.scan.fast  # noqa: F401
 
@@ -80,7 +80,7 @@ def read_row(row: Mapping[str, Any], dictionary: Dictionary, letters: list[BadEv
 
 
 def _range(path: str, begin: int, end: int) -> IO[bytes]:
-    """Some bytes of a file. Raises SourceError if they are not there any more."""
+    """Return a range of bytes of a file. Raises SourceError if they are no longer there."""
     try:
         with opened(path) as file:
             file.seek(begin)
@@ -93,12 +93,12 @@ def _range(path: str, begin: int, end: int) -> IO[bytes]:
 
 
 def options_text(options: SourceOptions, form: str) -> str:
-    """Options as text, with the format that a location's name says."""
+    """Return options as text, with this format."""
     return json.dumps(write_options(replace(options, format=form)))
 
 
 @lru_cache(maxsize=64)
 def options_of(text: str) -> SourceOptions:
-    """Options from their text."""
+    """Return the options that ``options_text`` wrote."""
     values = {name: read_option(name, value) for name, value in json.loads(text).items()}
     return SourceOptions(**values)  # type: ignore[arg-type]  # read_option gives the fields' types

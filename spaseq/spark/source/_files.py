@@ -1,6 +1,6 @@
-"""Files by their locations: paths that every machine sees, ``file:`` and ``s3a:``, by pyarrow's file systems.
+"""Files at paths that every machine sees, or at ``file:`` and ``s3a:`` locations, by pyarrow's file systems.
 
-S3 is found as Amazon's own tools find it: by ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID`` and
+S3 is configured as for Amazon's own tools: by ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_ACCESS_KEY_ID`` and
 so on in the environment of driver and workers, by profiles or by roles.
 """
 
@@ -29,13 +29,15 @@ from spaseq.sources._options import COMPRESSED, EXTENSIONS
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)")
 _S3: Final = "s3a://"
 
-#: Files that do not count yet; readers of Hadoop's kind leave out what begins with a dot.
+#: The beginning of names of unfinished files. Like Hadoop's readers, ours skip names that begin with a dot.
 DRAFT: Final = ".draft-"
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a file is known by: its size in bytes, and when it was last written, in nanoseconds."""
+    """What identifies a version of a file: its size in bytes, and when it was last written, in
+    nanoseconds.
+    """
 
     size: int
     written: int
@@ -66,17 +68,17 @@ def normal(location: str | Path) -> str:
 
 
 def is_local(location: str) -> bool:
-    """Whether a normal location is a path."""
+    """Return whether a normal location is a path."""
     return not location.startswith(_S3)
 
 
 def join(folder: str, name: str) -> str:
-    """A name in a folder."""
+    """Return the location of a name in a folder."""
     return f"{folder.rstrip('/')}/{name}"
 
 
 def names(folder: str) -> Iterator[str]:
-    """The files in a folder, if there is one."""
+    """Return the files in a folder, if the folder exists."""
     system, path = _system(folder)
     selector = fs.FileSelector(path, allow_not_found=True)
     for found in system.get_file_info(selector):
@@ -85,15 +87,15 @@ def names(folder: str) -> Iterator[str]:
 
 
 def info(location: str) -> Info | None:
-    """What a file is known by; None if it is not there."""
+    """Return a file's size and time of writing; None if it does not exist."""
     found = _info(location)
     return _known(found) if found.type is fs.FileType.File else None
 
 
 def listed(location: str | Path) -> dict[str, Info]:
-    """The files of a stream, in the order of their names: a file, those of a folder, or of a pattern.
+    """Return a stream's files in the order of their names: one file, or those of a folder or of a pattern.
 
-    Raises SourceError if there are none of that name.
+    Raises SourceError if there are none.
     """
     place = normal(location)
     found = _listed_here(place) if is_local(place) else _listed_there(place)
@@ -113,12 +115,12 @@ def _listed_here(location: str) -> dict[str, Info] | None:
 
 
 def _listed_there(location: str) -> dict[str, Info] | None:
-    """One request for a thousand files: their sizes and times come with their names."""
+    """Return the files with sizes and times: one request lists a thousand of them."""
     path = location.removeprefix(_S3).rstrip("/")
     is_pattern = glob.has_magic(path)
     if not is_pattern and (one := info(_S3 + path)) is not None:
         return {_S3 + path: one}
-    # What comes before the first part of the path with a wildcard.
+    # The parts of the path before the first wildcard.
     fixed = next((i for i, part in enumerate(path.split("/")) if glob.has_magic(part)), None)
     folder = "/".join(path.split("/")[:fixed])
     deep = fixed is not None and fixed < path.count("/")
@@ -141,7 +143,7 @@ def is_of(path: str, location: str | Path) -> bool:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """Part by part, as a shell does it, ``**`` being any number of folders."""
+    """Return whether a path matches part by part, as in a shell; ``**`` is any number of folders."""
     parts, wanted = path.split("/"), pattern.split("/")
     if "**" in wanted:
         at = wanted.index("**")
@@ -153,7 +155,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def opened(location: str) -> IO[bytes]:
-    """A file to be read from anywhere."""
+    """Open a file at any location for reading."""
     if is_local(location):
         return Path(location).open("rb")
     system, path = _system(location)
@@ -161,7 +163,7 @@ def opened(location: str) -> IO[bytes]:
 
 
 def write(location: str, data: bytes | memoryview) -> None:
-    """Write a file atomically, in place of an earlier one."""
+    """Write a file atomically; it replaces an earlier one."""
     folder, _, name = location.rpartition("/")
     draft = f"{folder}/{DRAFT}{name}-{uuid4().hex}" if is_local(location) else location
     with drafted(draft) as out:
@@ -172,7 +174,7 @@ def write(location: str, data: bytes | memoryview) -> None:
 
 @contextmanager
 def drafted(location: str) -> Iterator[IO[bytes]]:
-    """A new file to be written, to stay once it is closed; its folder is made."""
+    """Open a new file for writing, which stays once it is closed; make its folder."""
     if is_local(location):
         path = Path(location)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +189,7 @@ def drafted(location: str) -> Iterator[IO[bytes]]:
 
 
 def move(source: str, target: str) -> None:
-    """Rename a file, in place of an earlier one; atomic in an object store, too."""
+    """Rename a file, replacing an earlier one; atomic also in an object store."""
     if is_local(source):
         Path(source).replace(target)
     else:
@@ -227,7 +229,7 @@ def _here() -> fs.FileSystem:
 
 @lru_cache(maxsize=1)
 def _there() -> fs.FileSystem:
-    # Arrow itself looks for neither of them.
+    # Arrow itself looks up neither of them.
     environment = os.environ.get
     endpoint = environment("AWS_ENDPOINT_URL_S3") or environment("AWS_ENDPOINT_URL")
     region = environment("AWS_REGION") or environment("AWS_DEFAULT_REGION")

@@ -1,8 +1,8 @@
-"""Messages of a broker → events: a batch of payloads at once.
+"""Messages of a broker → events, a batch of payloads at once.
 
-N-Quads are parsed together, as lines of one text; the position of a quad's line gives its message. Other
-formats, and messages that do not state one graph and its time exactly once, are left to the embedded engine's
-reader (``spaseq.connect.messages``), message by message. A batch with a payload that does not parse is halved
+N-Quads are parsed together, as lines of one text; the position of a quad's line identifies its message. The
+embedded engine's reader (``spaseq.connect.messages``) reads other formats, and messages that do not state one
+graph and its time exactly once, message by message. A batch with a payload that does not parse is halved
 until that payload stands alone, so that few bad messages cost little.
 """
 
@@ -36,7 +36,7 @@ _FEW: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """How messages become events; picklable. ``streams``: topic → the IRI of its stream."""
+    """How messages become events; picklable. ``streams``: topic → IRI of its stream."""
 
     streams: Mapping[str, str]
     options: SourceOptions
@@ -44,8 +44,9 @@ class MessageReading:
     def read(
         self, rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
     ) -> Iterator[EventBatch]:
-        """The events of messages (``topic``, ``value``, ``offset``, ``partition``, ``micros``), as
-        ``_rows.read_rows`` does it.
+        """Yield the events of messages, like ``_rows.read_rows``.
+
+        The messages' columns: ``topic``, ``value``, ``offset``, ``partition``, ``micros``.
         """
         for topic in pc.unique(rows.column("topic")).to_pylist():
             own = rows.filter(pc.equal(rows.column("topic"), topic))
@@ -96,7 +97,9 @@ class _Messages:
                     yield concatenate(some)
 
     def _together(self, begin: int, end: int) -> tuple[list[EventBatch], list[int]] | None:
-        """The events of plain messages, and the numbers of the others; None if not all can be parsed."""
+        """Return the events of plain messages, and the numbers of the others; None if any cannot be
+        parsed.
+        """
         texts = self._texts.slice(begin, end - begin)
         lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy().astype(np.int64)
         dictionary = self._dictionary
@@ -119,7 +122,7 @@ class _Messages:
     def _batch(
         self, clock: Clock, begin: int, events: _Events, chosen: Mask, triples: tuple[Ids, Ids, Ids, Ids]
     ) -> EventBatch:
-        """The chosen ones of some messages, of which ``begin`` is the first, as events on one clock."""
+        """Return the chosen messages as events on one clock; ``begin``: the number of the first message."""
         message, s, p, o = triples
         if not chosen.all():
             own = chosen[message]
@@ -132,7 +135,7 @@ class _Messages:
         return batch_of(self._dictionary, clock, of_events, (s, p, o))
 
     def _judged(self, count: int, message: Ids, s: Ids, p: Ids, o: Ids, g: Ids) -> _Events:
-        """Which messages are events, and when."""
+        """Return which messages are events, and their times."""
         table = self._dictionary.table()
         named = (g != 0) & (s >= 0)
         graph = np.zeros(count, dtype=np.int64)
@@ -156,12 +159,14 @@ class _Messages:
         return _Events(status, time, graph, np.flatnonzero(named & (status != UNREAD)[message]))
 
     def _alone(self, index: int, letters: list[BadEvent]) -> EventBatch | None:
-        """The events of a message as the embedded engine reads it; what is malformed goes to ``letters``."""
+        """Yield a message's events, read by the embedded engine's reader; malformed ones are added to
+        ``letters``.
+        """
         value = self._rows.column("value")[index].as_py()
         place = place_of(self._topic, int(self._n[index]))
         problem = "the message has no value" if value is None else ""
         message = Message(value or b"", place, int(self._micros[index]), problem)
-        # One for each message: the first event of a decoder decides its clock.
+        # One decoder for each message: its first event decides its clock.
         decoder = Decoder(
             self._topic, self._stream, self._dictionary, self._options, on_bad=letters.append, limits=Limits()
         )

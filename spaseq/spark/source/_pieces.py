@@ -1,9 +1,9 @@
-"""Files → pieces that can be read by themselves, each time the same ones.
+"""Files → pieces that can be read independently of each other, and are the same in every run.
 
-N-Quads and NDJSON are cut near the multiples of a size, wherever an event ends; other formats, and what is
-compressed, are one piece a file. Since the cuts depend on the file alone, an offset means the same events
-however often they are read. Arrival numbers count from the byte at which a piece begins (plus the bytes of
-the files before), so they grow as the stream does, and are those of the file where it is one piece.
+N-Quads and NDJSON are cut near multiples of a size, wherever an event ends. A file of another format, or a
+compressed one, is one piece. Since the cuts depend on the file alone, an offset means the same events however
+often they are read. A piece's arrival numbers count up from the byte at which it begins, plus the bytes of
+all files before. So they grow along the stream. In a file of one piece they equal the file's own numbers.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from spaseq.spark.source._files import info, is_of, listed, opened
 #: The size of pieces in bytes, unless ``pieceBytes`` gives another.
 PIECE: Final = 8 << 20
 
-#: How much of a file is looked at to see whether its events stand together.
+#: How many bytes of a file are examined to see whether the lines of each event are adjacent.
 _HEAD: Final = 1 << 18
 
-#: How far from where it should be a cut may lie.
+#: How many bytes a cut may lie from its intended place.
 _FAR: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some bytes of a file, and the number of its first event; ``end`` None: to the end of the file."""
+    """A range of bytes of a file, and the number of its first event; ``end`` None: to the end of the file."""
 
     path: str
     begin: int
@@ -44,7 +44,7 @@ class Piece:
     options: str
 
     def row(self, stream: str) -> dict[str, Any]:
-        """As a block, see ``_blocks``."""
+        """Return the piece as a block, see ``_blocks``."""
         whole = self.end is None
         return {
             "stream": stream,
@@ -60,10 +60,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a stream was read: up to a byte of a file, after so many bytes of earlier ones.
+    """How far a stream was read: up to a byte of a file, and the total bytes of the files before it.
 
-    ``size`` and ``modified`` (nanoseconds) are the file's when it was looked at, and ``piece`` is the size of
-    the pieces that were planned. ``ended``: that was all, and no more was waited for.
+    ``size`` and ``modified`` (nanoseconds) describe the file when it was examined; ``piece`` is the size of
+    the planned pieces. ``ended``: everything was read, and the stream does not wait for more.
     """
 
     path: str = ""
@@ -85,12 +85,12 @@ class Cutter:
         self._formats: dict[str, tuple[str, bool]] = {}
 
     def after(self, place: Place, last: Place | None = None) -> Iterator[tuple[Piece, Place]]:
-        """The pieces that follow a place, each with the place behind it; up to ``last``, if it is given."""
+        """Yield the pieces after a place, each with the place behind it; up to ``last``, if it is given."""
         before, at = place.before, place.at
         found = listed(self._location)
         if self._options.time == "arrival" and len(found) > 1:
             raise SourceError(f"{self._location}: time=arrival counts the events of one file, not of several")
-        if place.path and place.path not in found:  # it was read, and is gone
+        if place.path and place.path not in found:  # it was read, and deleted since
             before += place.size
         for path, file in found.items():
             if path < place.path:
@@ -116,7 +116,7 @@ class Cutter:
             before += file.size
 
     def between(self, first: Place, last: Place) -> list[Piece]:
-        """The pieces from one place to another, as they were planned. SourceError if they are not there."""
+        """Yield the pieces between two places, as planned. Raises SourceError if they are not there."""
         pieces: list[Piece] = []
         if (first.path, first.at) == (last.path, last.at):
             return pieces
@@ -128,7 +128,7 @@ class Cutter:
         raise SourceError(f"{last.path}: deleted before it was read, as it was to be up to byte {last.at}")
 
     def require(self, place: Place) -> None:
-        """Raises SourceError for a place of another stream, or in a file that was changed in between."""
+        """Raise SourceError for a place of another stream, or in a file that has changed since."""
         if not place.path:
             return
         if not is_of(place.path, self._location) and place.path not in listed(self._location):
@@ -148,7 +148,7 @@ class Cutter:
             raise SourceError(f"{place.path}: changed {read}")
 
     def _form(self, path: str) -> tuple[str, bool]:
-        """A file's format, and whether it may be cut."""
+        """Return a file's format, and whether it may be cut."""
         found = self._formats.get(path)
         if found is None:
             form = resolve_format(path, self._options)
@@ -162,7 +162,7 @@ class Cutter:
         return found
 
     def _stands_together(self, head: bytes) -> bool:
-        """Whether every event's quads, and its time, follow each other at the beginning of a file."""
+        """Return whether, at the beginning of a file, each event's quads and its time are adjacent."""
         if announces_messages(head):
             return False
         seen: set[object] = set()
@@ -177,7 +177,7 @@ class Cutter:
         return True
 
     def _event(self, line: bytes) -> object:
-        """The graph that a line belongs to; None if it does not say."""
+        """Return the graph that a line belongs to; None if that cannot be seen."""
         try:
             quad = next(iter(parse(io.BytesIO(line), format=RdfFormat.N_QUADS)), None)
         except SyntaxError:
@@ -190,7 +190,7 @@ class Cutter:
         return quad.graph_name
 
     def _cut(self, path: str, form: str, begin: int, size: int) -> int:
-        """Where the piece that begins there ends."""
+        """Return where the piece that begins at ``begin`` ends."""
         wanted = (begin // self._size + 1) * self._size
         if wanted >= size:
             return size

@@ -1,4 +1,4 @@
-"""Events as rows of a DataFrame: what ``format("spaseq")`` gives, and what columns and messages become."""
+"""Events as rows of a DataFrame: those of ``format("spaseq")``, and those made of columns and messages."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
     from spaseq.spark.sinks._columns import Key
 
-#: ``clock`` is ``instants`` or ``ticks``, ``time`` a count on it; ``graph`` is the name of the event's graph,
-#: an IRI, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of what
-#: could not become an event, and then most of the rest is null; the column may be missing.
+#: ``clock`` is ``instants`` or ``ticks``, and ``time`` a count on it. ``graph`` is the IRI of the event's
+#: graph, or null; ``payload`` the graph as N-Triples. ``bad`` is the dead letter (see ``_lines``) of a record
+#: that is not an event; then most other columns are null. The column ``bad`` may be missing.
 EVENTS: Final = "stream string, clock string, time bigint, n bigint, graph string, payload binary, bad string"
 
 ARROW: Final = arrow_schema(EVENTS)
 
 
 def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]) -> Iterator[EventBatch]:
-    """The events of some rows, in batches of one clock; what is malformed goes to ``letters``."""
+    """Yield the events of some rows, in batches of one clock; malformed ones are added to ``letters``."""
     if "bad" in rows.schema.names and (bad := rows.column("bad")).null_count < len(rows):
         letters += map(letter_of_line, bad.drop_null().to_pylist())
         rows = rows.filter(bad.is_null())
@@ -57,7 +57,7 @@ def read_rows(rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEve
 
 
 def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
-    """All rows at once; None if one of them is not plain."""
+    """Return all rows as events at once; None if any row needs a closer look."""
     payloads = rows.column("payload").to_pylist()
     if any(rows.column(name).null_count for name in ("stream", "time", "n", "payload")):
         return None
@@ -80,7 +80,7 @@ def _quickly(rows: pa.RecordBatch, dictionary: Dictionary) -> EventBatch | None:
 
 
 def scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids]:
-    """A fresh blank node for each label of an event."""
+    """Return a fresh blank node for each label of an event."""
     table = dictionary.table()
     labels = [table.terms[column, KIND] == LABEL for column in (s, o)]
     if not (labels[0].any() or labels[1].any()):
@@ -94,8 +94,8 @@ def scoped(dictionary: Dictionary, event: Ids, s: Ids, o: Ids) -> tuple[Ids, Ids
 
 
 def without_repeated(event: Ids, s: Ids, p: Ids, o: Ids) -> tuple[Ids, Ids, Ids, Ids]:
-    """The triples of events, each once, in their order."""
-    # A hash tells at once what is usual, that none is repeated; two of one hash are looked at.
+    """Return the triples of events in their order, each once."""
+    # Only if two hashes are equal are the triples compared. Usually none are, as no triple is repeated.
     mixed = ((event * 0x1F3D5B79 + s) * 0x2545F491 + p) * 0x1E3779B1 + o
     ordered = np.sort(mixed)
     if not (ordered[1:] == ordered[:-1]).any():
@@ -117,7 +117,7 @@ def _name(iri: str, dictionary: Dictionary) -> int:
 
 
 def integers(rows: pa.RecordBatch, name: str) -> Ids:
-    """A column of integers, 0 for null."""
+    """Return a column of integers, with 0 for null."""
     return np.array(pc.fill_null(rows.column(name), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
@@ -154,7 +154,9 @@ def _add(builder: BatchBuilder, row: dict[str, Any]) -> None:
 def all_rows(
     found: Iterable[EventBatch], letters: list[BadEvent], dictionary: Dictionary, n: int | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some events, and of the dead letters that came with them; ``n``: a number for these."""
+    """Yield the rows of some events, and of the dead letters that came with them; ``n``: a number for
+    these.
+    """
     yield from map(rows_of, found)
     if letters:
         bad = [{"stream": one.stream, "n": n, "bad": letter_line(one)} for one in letters]
@@ -164,7 +166,7 @@ def all_rows(
 
 
 def rows_of(batch: EventBatch) -> pa.RecordBatch:
-    """The rows of some events."""
+    """Return the rows of some events."""
     with batch.dictionary.lock:
         columns = batch.stream, batch.graph, batch.s, batch.p, batch.o
         used, local = numbered(batch.dictionary, columns)
@@ -195,29 +197,29 @@ def rows_of(batch: EventBatch) -> pa.RecordBatch:
 
 
 def binaries(ends: npt.NDArray[np.int32], data: npt.NDArray[np.generic], count: int) -> pa.Array:
-    """Texts that stand one after the other, by where each begins, and the last one ends."""
+    """Return an array of texts that are adjacent in ``data``, from where each begins and the last ends."""
     buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 
 
 def _unbracketed(terms: pa.Array) -> pa.Array:
-    """IRIs without their brackets, and blank nodes as they are."""
+    """Return IRIs without their brackets, and blank nodes unchanged."""
     texts = terms.cast(pa.string())
     return pc.if_else(pc.starts_with(texts, "<"), pc.utf8_slice_codeunits(texts, 1, -1), texts)
 
 
 # --- what events are made of ------------------------------------------------------------------
 
-#: Makes events of rows; what is malformed goes to the list.
+#: Turns rows into events; malformed ones are added to the list.
 Reading = Callable[[pa.RecordBatch, Dictionary, list[BadEvent]], Iterator[EventBatch]]
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The rows that events are made of, and how. A query reads these rows, with no N-Triples in between.
+    """The rows from which events are made, and how. A query reads these rows, without N-Triples in between.
 
-    ``by_stream`` gives the rows of each stream, which has a watermark of its own. ``keys`` are the columns of
-    the template, None where there is none.
+    ``by_stream`` returns the rows of each stream, since each stream has its own watermark. ``keys`` are the
+    columns of the template; None if the events have no template.
     """
 
     rows: DataFrame
@@ -226,7 +228,7 @@ class Behind:
     keys: Mapping[str, Key] | None = None
 
     def events(self) -> DataFrame:
-        """The events as rows, for whatever else reads them."""
+        """Return the events as rows, for readers other than queries of this package."""
         reading = self.reading
 
         def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -242,11 +244,11 @@ _behind: WeakKeyDictionary[DataFrame, Behind] = WeakKeyDictionary()
 
 
 def remembered(behind: Behind, events: DataFrame) -> DataFrame:
-    """The events, of which a query will know what they are made of."""
+    """Return the events, after noting for queries from which rows they are made."""
     _behind[events] = behind
     return events
 
 
 def behind(events: DataFrame) -> Behind | None:
-    """What events are made of, if nothing was done with them since."""
+    """Return the rows from which events are made; None if the DataFrame was transformed since."""
     return _behind.get(events)

@@ -1,8 +1,8 @@
-"""What is known of a DataFrame of events before it is read, and what its readers tell the driver.
+"""What is known of a DataFrame of events before it is read, and what its readers report to the driver.
 
-The clock and the streams of events that this package makes stand in the metadata of their columns, so that a
-query can be checked when it is planned. What shows only when rows are read, in the workers, is counted by an
-accumulator, and said in the driver as a warning, at the line that planned the query.
+If this package made the events, their clock and streams are metadata of the columns. So a query can be
+checked when it is planned. Faults that only the workers see, when they read rows, are counted by an
+accumulator. The driver shows them as a warning, at the line that planned the query.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from spaseq.spark.stages._job import undeclared
 _CLOCK: Final = "spaseq.clock"
 _STREAMS: Final = "spaseq.streams"
 
-#: By kind: how many, and the first of them.
+#: By kind of report: the count, and the first report.
 Told = dict[Hashable, tuple[int, str]]
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -39,7 +39,7 @@ Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def knowing(events: DataFrame, clock: Clock | None, streams: Iterable[str]) -> DataFrame:
-    """The same events; queries will know their clock, unless None, and their streams."""
+    """Return the same events, with their streams and (unless None) clock as metadata for queries."""
     if clock is not None:
         events = events.withMetadata("clock", {_CLOCK: clock.value})
     return events.withMetadata("stream", {_STREAMS: sorted(streams)})
@@ -66,7 +66,7 @@ def clock_of(events: DataFrame, given: Clock | str | None) -> Clock:
 
 
 def check_events(events: DataFrame, query: Query) -> None:
-    """Raises SourceError for a DataFrame without events, and for a stream that the query does not declare."""
+    """Raise SourceError for a DataFrame without events, and for a stream that the query does not declare."""
     if events.isStreaming and "EventTimeWatermark" in events._jdf.queryExecution().analyzed().toString():
         raise EngineError("these events have a watermark already: leave withWatermark out, and say lateness=")
     have = {field.name: field.dataType.simpleString() for field in events.schema.fields}
@@ -93,7 +93,9 @@ def _said(events: DataFrame, column: str, what: str) -> object:
 
 
 class _Heard(AccumulatorParam[Told]):
-    """Adds what tasks tell; the first of each kind is a warning, at the line that planned them."""
+    """Adds up the reports of tasks. The first of each kind is a warning, at the line that planned the
+    query.
+    """
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -122,12 +124,14 @@ def _say(message: str, place: tuple[str, int]) -> None:
     try:
         warnings.warn_explicit(message, SpaseqWarning, *place)
     except SpaseqWarning:
-        # Warnings are errors here, and this thread is Spark's: it must go on.
+        # If warnings are errors, none may be raised: this is Spark's thread, and must go on.
         logging.getLogger("spaseq").error(message)
 
 
 def hearing(rows: DataFrame | SparkSession, message: str = "{first}") -> Accumulator[Told]:
-    """An accumulator of what tasks tell. The first of each kind is a warning: ``message``, filled in."""
+    """Return an accumulator for the reports of tasks. The first of each kind is a warning: ``message``,
+    filled in.
+    """
     spark = rows if isinstance(rows, SparkSession) else rows.sparkSession
     return spark.sparkContext.accumulator({}, _Heard(message))
 

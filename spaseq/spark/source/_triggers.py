@@ -1,12 +1,11 @@
 """What the driver does when a streaming query starts, before its sources are asked for anything.
 
-``trigger(availableNow=True)``: a source that Spark asks only once must learn that it is to give all.
-Spark asks a Python source for its latest offset without saying how the query is triggered; for this trigger
-just once, so that what a micro-batch may take would be all that is read. So the driver leaves a note under
-the source's options, and the source looks for it.
+``trigger(availableNow=True)`` asks a source only once, so its answer must cover everything. But Spark asks a
+Python source for its latest offset without passing the trigger: one micro-batch's worth would be all that is
+read. So the driver leaves a note under the source's options, and the source looks for it.
 
-Operators with a state behind the matches of a stream get a watermark from Spark if matches have an event time
-(``Job.has_event_time``). Otherwise a warning says that they return no rows.
+Stateful operators behind the matches of a stream get a watermark from Spark if matches have an event time
+(``Job.has_event_time``). Otherwise a warning says that these operators return no rows.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from spaseq.errors import warn
 
 _AVAILABLE_NOW: Final = "AvailableNowTrigger"
 
-#: Operators that keep a state of what streams bring.
+#: Spark's operators that keep a state of a stream's rows.
 _STATEFUL: Final = (
     "Aggregate",
     "Join",
@@ -60,7 +59,7 @@ _listening: WeakSet[SparkSession] = WeakSet()
 
 
 def listen(spark: SparkSession) -> None:
-    """From now on notes are left for the sources of a session's queries."""
+    """Leave notes for the sources of a session's queries from now on."""
     if spark not in _listening:
         gateway: Any = SparkContext._gateway
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # PySpark's
@@ -70,19 +69,21 @@ def listen(spark: SparkSession) -> None:
 
 
 def takes_all(options: Mapping[str, str]) -> bool:
-    """Whether the query that was started with a source of these options is to read everything at once."""
+    """Return whether the query with a source of these options was started to read everything at once."""
     return _note(options).exists()
 
 
 def _note(options: Mapping[str, str]) -> Path:
-    """Where the note for a source is: on this machine, in a folder of this user's."""
+    """Return the path of a source's note: on this machine, in a folder of this user."""
     given = sorted((name.lower(), value) for name, value in options.items())
     key = blake2b(json.dumps(given).encode(), digest_size=16).hexdigest()
     return Path(tempfile.gettempdir(), f"spaseq-{os.getuid()}-available-now", key)
 
 
 def _lost_behind_matches(plan: Any) -> tuple[tuple[str, ...], str | None]:
-    """Return which operators return no rows behind the matches in a plan, and the first such operator."""
+    """Return the operators that return no rows behind the matches in a plan, and the first one found
+    there.
+    """
     name = plan.nodeName()
     if name == "UpdateEventTimeWatermarkColumn":
         return (_WATERMARK,), None
@@ -97,23 +98,26 @@ def _lost_behind_matches(plan: Any) -> tuple[tuple[str, ...], str | None]:
 
 
 def _uses_twice(plan: str) -> bool:
-    """Whether one DataFrame feeds two stateful stages: the second one's shuffle has no watermark then."""
+    """Return whether one DataFrame feeds two stateful stages: the second one's shuffle has no watermark
+    then.
+    """
     watermarks = re.findall(rf"{_WATERMARK} ([0-9a-f-]{{36}})", plan)
     return "TransformWithState" in plan and len(set(watermarks)) < len(watermarks)
 
 
 class _Notes:
-    """Spark's listener as Java has it.
+    """Spark's listener, as its Java interface.
 
-    PySpark's own makes a Python object of every progress, at 0.2 s of processor time a micro-batch: Py4J asks
-    the JVM for each name of a package whether it is a class, and the JVM then looks into all of its jars.
+    PySpark's own listener makes a Python object of every progress report, at 0.2 s of processor time per
+    micro-batch: for each name of a package, Py4J asks the JVM whether it is a class, and the JVM searches all
+    of its jars.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # Spark's name
-        """Before the query asks its sources for anything."""
+        """Leave notes and warn, before the query asks its sources for anything."""
         running = self._spark.streams.get(event.id().toString())
         query: Any = running._jsq.streamingQuery()  # type: ignore[union-attr]  # it has just been started
         if (operator := _lost_behind_matches(query.analyzedPlan())[1]) is not None:
@@ -132,15 +136,15 @@ class _Notes:
                 note.unlink(missing_ok=True)
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802  # Spark's name
-        """Nothing to say."""
+        """Do nothing."""
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802  # Spark's name
-        """Nothing to say."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802  # Spark's name
-        """Nothing to say."""
+        """Do nothing."""
 
     class Java:
-        """As Py4J wants to be told."""
+        """The name of the Java interface, for Py4J."""
 
         implements: Final = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

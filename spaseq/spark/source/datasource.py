@@ -1,6 +1,6 @@
 """``format("spaseq")``: RDF streams in files as rows of events, in batches or as a stream.
 
-Spark starts processes that only plan with it. So what reads events is loaded when some are read.
+Spark starts some processes only to plan with it. So the code that reads events is loaded on the first read.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ class SpaseqDataSource(DataSource):
 
     A malformed event is a row with its dead letter in ``bad``, which is null otherwise.
 
-    Options: the path, which may be a folder or a pattern, read in the order of names; ``stream``, its IRI;
-    those of a source (``format``, ``time``, ``triples``, ``context``, … as ``SourceOptions`` has them).
-    As a stream also ``maxBytesPerTrigger`` (rounded up to pieces of ``pieceBytes``), and ``follow`` (``true``
-    waits for new, complete files; their names must sort after those of earlier files). Without ``follow``,
-    files added after the end was reached are for the next run. A run goes on at the position in Spark's
-    checkpoint: a file that was read in part must not have changed. With ``trigger(availableNow=True)``, one
-    micro-batch takes all there is.
+    Options: ``path``, which may be a folder or a pattern, with files read in the order of their names;
+    ``stream``, its IRI; and the options of a source (``format``, ``time``, ``triples``, ``context``, … as in
+    ``SourceOptions``). A stream also takes ``maxBytesPerTrigger``, rounded up to pieces of ``pieceBytes``,
+    and ``follow``. With ``follow`` set to ``true``, it waits for new, complete files; their names must sort
+    after those of earlier files. Without it, files added after the end was reached are left to the next run.
+    A run continues at the position in Spark's checkpoint: a partly read file must not have changed. With
+    ``trigger(availableNow=True)``, one micro-batch reads everything that is there.
     """
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "spaseq"
 
     def schema(self) -> str:
-        """The columns of its rows. Asked for by ``load``, which tells of wrong options so."""
+        """Return the columns of its rows. ``load`` calls this, so wrong options are reported there."""
         from spaseq.spark.source._rows import EVENTS
 
         return BLOCKS if _Input.of(self.options).blocks else EVENTS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # it is our own
-        """Everything there is."""
+        """Return a reader of all events."""
         return _BatchReader(_Input.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  # Spark's name
-        """What there is, bit by bit."""
+        """Return a reader of the events micro-batch by micro-batch."""
         return _StreamReader(_Input.of(self.options), partial(takes_all, dict(self.options)))
 
 
@@ -72,7 +72,7 @@ class _Stream:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> _Stream:
-        """Raises SourceError for a missing, unknown or wrong option."""
+        """Raise SourceError for a missing, unknown or wrong option."""
         for needed in ("path", "stream"):
             if needed not in values:
                 raise SourceError(f"format spaseq needs the option {needed!r}")
@@ -86,13 +86,13 @@ class _Stream:
         return cls(values["stream"], values["path"], options)
 
     def cutter(self, piece: int) -> Cutter:
-        """What cuts its files into pieces of that size."""
+        """Return the object that cuts its files into pieces of this size."""
         return Cutter(self.path, self.options, piece)
 
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """What the options say."""
+    """The parsed options."""
 
     streams: tuple[_Stream, ...]
     blocks: bool
@@ -103,7 +103,7 @@ class _Input:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> _Input:
-        """Raises SourceError for a missing, unknown or wrong option.
+        """Raise SourceError for a missing, unknown or wrong option.
 
         ``streams``, the options of several streams as a list in JSON, is for ``queries.planned``.
         """
@@ -121,7 +121,7 @@ class _Input:
 
 
 def streams_text(streams: Mapping[str, tuple[str, SourceOptions]]) -> str:
-    """The option ``streams``: where each is, by its IRI, and how it is read."""
+    """Return the option ``streams``: for each stream, by its IRI, its location and its options."""
     each = []
     for iri, (location, options) in streams.items():
         each.append({"stream": iri, "path": location, **write_options(options)})
@@ -152,7 +152,7 @@ class _Task(InputPartition):
 
 
 def _tasks(rows: Sequence[_Row], count: int) -> list[InputPartition]:
-    """The rows in so many tasks, neighbours together."""
+    """Return the rows divided into this many tasks, with neighbours together."""
     share = max(1, -(-len(rows) // count))
     return [_Task(tuple(rows[i : i + share])) for i in range(0, len(rows), share)]
 
@@ -193,14 +193,15 @@ _Places = dict[str, Place]
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Offsets are the places of the streams.
+    """A reader of micro-batches; its offsets are the places of the streams.
 
-    Spark asks for the latest offset without saying where it is, so that is remembered. A process that goes on
-    with a checkpoint hears it first: Spark plans an empty range at the last offset that it knows.
+    Spark asks for the latest offset without passing the current one, so the reader remembers it. A process
+    that continues from a checkpoint learns it first: Spark plans an empty range at the last offset that it
+    knows.
     """
 
     def __init__(self, given: _Input, takes_all: Callable[[], bool]) -> None:
-        """``takes_all`` says whether Spark will ask for the latest offset only once, see ``_triggers``."""
+        """``takes_all``: whether Spark will ask for the latest offset only once, see ``_triggers``."""
         self._given = given
         self._takes_all = takes_all
         self._last: _Places | None = None
@@ -210,7 +211,7 @@ class _StreamReader(DataSourceStreamReader):
         return _json({stream.iri: Place() for stream in self._given.streams})
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name
-        # If Spark asks but once, all there is is the answer.
+        # If Spark asks only once, the answer is the end of all that is there.
         most = None if self._is_first and self._takes_all() else self._given.most
         self._is_first = False
         last = self._last or {}
@@ -221,7 +222,7 @@ class _StreamReader(DataSourceStreamReader):
         return _json(self._last)
 
     def _after(self, stream: _Stream, place: Place, most: int | None) -> Place:
-        """How far a stream is read in the next micro-batch."""
+        """Return up to where a stream is read in the next micro-batch."""
         if place.ended:
             return place
         size = 0
@@ -237,11 +238,11 @@ class _StreamReader(DataSourceStreamReader):
         if self._last is None:
             for stream in self._given.streams:
                 stream.cutter(self._given.piece).require(last[stream.iri])
-            # What had ended may have got new files since.
+            # An ended stream may have got new files since.
             self._last = {iri: replace(place, ended=False) for iri, place in last.items()}
         rows: list[_Row] = []
         for stream in self._given.streams:
-            # As it was planned, which may have been with pieces of another size.
+            # Cut as it was planned, which may have been with pieces of another size.
             cutter = stream.cutter(last[stream.iri].piece or self._given.piece)
             rows += [piece.row(stream.iri) for piece in cutter.between(first[stream.iri], last[stream.iri])]
         tasks = _tasks(rows, self._given.tasks)
@@ -256,7 +257,7 @@ class _StreamReader(DataSourceStreamReader):
         return _read(self._given, partition)
 
     def _places(self, offset: Mapping[str, Any]) -> _Places:
-        """The places that an offset says. Raises SourceError if it is of other streams."""
+        """Return the places in an offset. Raises SourceError if it belongs to other streams."""
         mine = sorted(stream.iri for stream in self._given.streams)
         if sorted(offset) != mine:
             raise SourceError(
@@ -273,7 +274,7 @@ def _json(places: _Places) -> dict[str, Any]:
 def _ends(places: _Places) -> list[_Row]:
     """Return the rows about ended streams: one for each while others go on, then one for all.
 
-    Of each in every micro-batch, since Spark forgets the watermarks of single streams when it stops.
+    Each micro-batch repeats them, since Spark forgets the watermarks of single streams when it stops.
     """
     if all(place.ended for place in places.values()):
         return [_ended(next(iter(places)), ALL)]

@@ -25,11 +25,11 @@ from spaseq.spark.source._rows import Behind, remembered
 #: The connector's artefact.
 CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_{'2.13' if VERSION >= (4, 0) else '2.12'}"
 
-#: Its release by Spark's minor version, else the first: there is none for each release of Spark. Those of
+#: Its release by Spark's minor version, or else the first one: not every release of Spark has one. Connectors
 #: 4.1.0 to 4.1.2 end a restarted query, once, with a NullPointerException.
 _RELEASES: Final = {"4.1": "4.1.3"}
 
-#: Under which name the column ``n`` says of what topics it has offsets.
+#: The metadata key under which the column ``n`` keeps the topics of its offsets.
 _TOPICS: Final = "spaseq.topics"
 
 #: How long a broker may take to say which topics it has.
@@ -47,18 +47,19 @@ def kafka_events(
     follow: bool = True,
     kafka: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The events of some streams, as ``matches`` takes them: as a stream, or what is there now.
+    """Return the events of Kafka topics for ``matches``: as a stream, or those there now.
 
-    ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, as by ``spaseq.run``;
-    N-Quads with the time in the default graph unless given. Messages of N-Quads with one graph each are
-    decoded many at once, others one by one. A message has at most 1,024 events, a topic 4,096 partitions.
-    Letters, those of late events too, say the topic, the partition and the offset. ``time="arrival"`` takes
-    the time at which the broker has got a message, as an instant. Events of equal time are ordered by their
-    offsets, then by partition.
-    ``follow``: new messages are waited for. ``kafka``: further options of Spark's connector, such as
-    ``startingOffsets`` (``earliest`` unless given) or ``maxOffsetsPerTrigger``, which is for each topic: a
-    query reads each by itself, since each has a watermark of its own. Raises SourceError where an option does
-    not fit, the session does not have the connector, no broker answers, or a topic is not there.
+    ``topics``: the stream's IRI → its topic. ``options``: how messages are to be read, as for ``spaseq.run``;
+    by default N-Quads with the time in the default graph. Messages of N-Quads with one graph each are decoded
+    many at once, others one by one. A message has at most 1,024 events, a topic at most 4,096 partitions.
+    Dead letters, also of late events, name the topic, the partition and the offset. With ``time="arrival"``
+    the time of an event is the instant at which the broker got its message. Events of equal time are ordered
+    by offset, then by partition.
+
+    ``follow``: wait for new messages. ``kafka``: further options of Spark's connector, such as
+    ``startingOffsets`` (by default ``earliest``) or ``maxOffsetsPerTrigger``. The latter holds for each
+    topic, since a query reads each topic by itself, with its own watermark. Raises SourceError if an option
+    does not fit, the session lacks the connector, no broker answers, or a topic does not exist.
     """
     require_classic(spark)
     options = options or SourceOptions(format="nq")
@@ -73,14 +74,14 @@ def kafka_events(
     reading = MessageReading({topic: iri for iri, topic in topics.items()}, options)
     several = sorted(topics.values()) if len(topics) > 1 else []
     behind = Behind(chosen, reading.read, lambda: [load([topic]) for topic in several] or [chosen])
-    # What dead letters say of their events, wherever these are found to be late.
+    # Dead letters get the topics from here, wherever events turn out to be late.
     return remembered(behind, behind.events().withMetadata("n", {_TOPICS: dict(topics)}))
 
 
 def _messages(
     spark: SparkSession, given: Mapping[str, str], topics: Sequence[str], follow: bool
 ) -> DataFrame:
-    """The messages of topics, as ``MessageReading.read`` takes them."""
+    """Return the messages of topics, as ``MessageReading.read`` needs them."""
     reader = spark.readStream if follow else spark.read
     said = {name: _of_topics(value, topics) for name, value in given.items()}
     try:
@@ -99,14 +100,16 @@ def _messages(
 
 
 def _of_topics(value: str, topics: Sequence[str]) -> str:
-    """An option of the connector, such as ``startingOffsets``: by topic, only what it says of these."""
+    """Return an option of the connector, such as ``startingOffsets``; of values by topic, only these
+    topics'.
+    """
     if not value.lstrip().startswith("{"):
         return value
     return json.dumps({topic: said for topic, said in json.loads(value).items() if topic in topics})
 
 
 def _require(spark: SparkSession, servers: str, topics: Iterable[str], options: Mapping[str, str]) -> None:
-    """Raises SourceError if a topic is not there, which Spark only says in its tasks, if at all."""
+    """Raise SourceError if a topic does not exist. Spark reports that only in its tasks, if at all."""
     from py4j.protocol import Py4JJavaError
 
     jvm: Any = spark._jvm
@@ -134,10 +137,11 @@ def _require(spark: SparkSession, servers: str, topics: Iterable[str], options: 
 
 
 def kafka_messages(events: DataFrame, *, time: str = GENERATED_AT.value) -> DataFrame:
-    """Events as messages, to be written with ``format("kafka")``: ``key``, the graph's name, and ``value``.
+    """Return events as messages, to be written with ``format("kafka")``.
 
-    ``events`` has the columns of ``kafka_events``. A value is N-Quads with the time, under the predicate
-    ``time``, in the default graph. An event without a graph name gets one that says which it is.
+    ``events`` has the columns of ``kafka_events``. Columns of the result: ``key``, the name of the event's
+    graph, and ``value``: N-Quads with the time in the default graph, under the predicate ``time``. An event
+    without a graph name gets one made of its stream, time and number.
     """
 
     def written(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -149,10 +153,11 @@ def kafka_messages(events: DataFrame, *, time: str = GENERATED_AT.value) -> Data
 
 
 def answer_messages(found: DataFrame, matches: str, letters: str) -> DataFrame:
-    """Answers (see ``answers``) as messages for ``format("kafka")``: those of matches and of dead letters.
+    """Return answers (see ``answers``) as messages for ``format("kafka")``.
 
-    Columns: ``topic``, the one of the two that is meant, ``key``, what kind of answer it is, and ``value``,
-    its line of JSON. Spark repeats the messages of a micro-batch that a crash has cut off.
+    ``matches``, ``letters``: the topics for matches and for dead letters. Columns: ``topic``, one of these
+    two; ``key``, the kind of answer; and ``value``, its line of JSON. After a crash in a micro-batch, Spark
+    sends its messages again.
     """
     topic = F.when(F.col("kind") == MATCH, matches).otherwise(letters)
     return found.select(topic.alias("topic"), F.col("kind").alias("key"), F.col("json").alias("value"))
@@ -173,6 +178,6 @@ def _message(row: Mapping[str, Any], time: str) -> dict[str, bytes]:
 
 
 def topics_of(events: DataFrame) -> Topics:
-    """From which topics the streams of a DataFrame come, as far as its columns say so."""
+    """Return the topics of a DataFrame's streams, as far as its columns' metadata name them."""
     said = events.schema["n"].metadata.get(_TOPICS, {}) if "n" in events.columns else {}
     return tuple(sorted(said.items()))

@@ -43,16 +43,20 @@ def events(
     graph: str | None = None,
     n: str | Column | None = None,
 ) -> DataFrame:
-    """The rows of a DataFrame, in batches or a stream, as events for ``matches``.
+    """Return the rows of a DataFrame, in batches or a stream, as events for ``matches``.
 
     ``stream``: the IRI of their stream. ``time``: a column of timestamps or dates (then the clock is
-    ``instants``) or integers (``ticks``). ``template``: Turtle in which ``?column`` stands for a value of
-    a column as a literal, and ``{column}`` inside an IRI for its text; a triple that needs a null is left
-    out. A field of a struct is ``?st.x`` or ``{st.x}``, and a name with spaces ``?{my column}``. ``graph``:
-    the IRI of an event's graph, with ``{column}`` in it. ``n``: a column that orders events of equal time;
-    without, a hash of what the template asks for does, and a warning tells of such events. A row without a
-    time or a triple is a dead letter. Raises SourceError for a template that does not parse, or names no
-    column, or one of an array, a map or a struct.
+    ``instants``) or integers (``ticks``). ``template``: triples in Turtle with places for columns.
+    ``?column`` is the column's value as a literal; ``{column}`` inside an IRI is its text. A field of a
+    struct is ``?st.x`` or ``{st.x}``, a name with spaces ``?{my column}``. Triples that need a null are left
+    out. ``graph``: the IRI of an event's graph; it may contain ``{column}``.
+
+    ``n``: a column that orders events of equal time. Without it, they are ordered by a hash of the template's
+    columns, and a warning counts them. A row without a time, or of which no triple can be made, is a dead
+    letter.
+
+    Raises SourceError if the template does not parse, names an unknown column, or one of arrays, maps or
+    structs.
     """
     require_classic(rows)
     known = _named(rows.schema)
@@ -66,7 +70,7 @@ def events(
     else:
         raise SourceError(f"time= is a column of {kind.simpleString()}: give timestamps, dates or integers")
     names = tuple(sorted(lifted.columns))
-    # Spark takes a name with a dot for that of a field.
+    # Spark would read a name with a dot as a field of a struct.
     columns = [known[name].alias(f"c{i}") for i, name in enumerate(names)]
     try:
         kinds = to_arrow_schema(rows.select(*columns).schema)
@@ -87,7 +91,7 @@ def events(
 
 
 def _named(schema: StructType, before: str = "", name: str = "") -> dict[str, Column]:
-    """The columns by their names, and the fields of structs by theirs, as ``a.b``; columns come first."""
+    """Return columns by name, and fields of structs as ``a.b``; a column with that name has precedence."""
     found: dict[str, Column] = {}
     for field in schema.fields:
         quoted = f"{before}`{field.name.replace('`', '``')}`"
@@ -98,7 +102,7 @@ def _named(schema: StructType, before: str = "", name: str = "") -> dict[str, Co
 
 
 def _around(template: Template, column: str) -> tuple[tuple[str, str], ...]:
-    """The text around a column in each kind of term that is made of it alone."""
+    """Return the text before and after a column, for each kind of term made of this column alone."""
     found: dict[tuple[str, str], None] = {}
     slots = [slot for triple in template.triples for slot in triple]
     for slot in (*slots, template.graph):
@@ -110,13 +114,13 @@ def _around(template: Template, column: str) -> tuple[tuple[str, str], ...]:
 
 
 def _hashed(columns: Sequence[Column]) -> Column:
-    """An arrival number by what a row says: the same however rows are spread, and exact as JSON reads it."""
+    """Return a hash of the row as arrival number: independent of partitioning, and exact in JSON."""
     return F.xxhash64(*columns).bitwiseAND(F.lit((1 << 53) - 1)) if columns else F.lit(0).cast("bigint")
 
 
 @dataclass(frozen=True, slots=True)
 class Lifting:
-    """How rows become events; picklable. ``names``: those of the columns behind ``__time`` and ``__n``."""
+    """How rows become events; picklable. ``names``: the names of the columns after ``__time`` and ``__n``."""
 
     stream: str
     clock: Clock
@@ -127,7 +131,7 @@ class Lifting:
     def read(
         self, rows: pa.RecordBatch, dictionary: Dictionary, letters: list[BadEvent]
     ) -> Iterator[EventBatch]:
-        """The events of some rows, as ``_rows.read_rows`` gives them."""
+        """Yield the events of some rows, like ``_rows.read_rows``."""
         if self.told is not None:
             telling_ties(rows, self.told)
         rows = rows.rename_columns(["__time", "__n", *self.names])

@@ -75,7 +75,7 @@ class State:
     chunks: Mapping[int, bytes]
 
     def packed(self, beside: Mapping[str, object]) -> bytes:
-        """All of it, in one piece, with a few plain values."""
+        """Return the state as one piece of bytes, with the plain values ``beside``."""
         sizes = [(number, len(data)) for number, data in self.chunks.items()]
         parts = {"head": self.head, "chunks": b"".join(self.chunks.values())}
         arrays = {name: np.frombuffer(part, dtype=np.uint8) for name, part in parts.items()}
@@ -83,9 +83,9 @@ class State:
 
     @classmethod
     def unpacked(cls, data: bytes) -> tuple[State, dict[str, Any]]:
-        """The state that was packed so, and the values beside it.
+        """Return the state that ``packed`` wrote, and the values beside it.
 
-        Raises EngineError if another version packed it, or it is damaged.
+        Raises EngineError if another version packed it, or if it is damaged.
         """
         header, arrays = unpack(data)
         with unpacking():
@@ -100,7 +100,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How a stored state changes: another head, new chunks, and the numbers of dropped chunks."""
+    """How a stored state changes: a new head, added chunks, and the numbers of removed chunks."""
 
     head: bytes
     added: Mapping[int, bytes]
@@ -108,7 +108,7 @@ class Changes:
 
 
 class Bucket:
-    """One bucket of a job; its background graphs are asked by EXISTS only."""
+    """A bucket of a job. Only EXISTS reads its background graphs."""
 
     def __init__(self, job: Job) -> None:
         pattern = job.pattern
@@ -135,7 +135,7 @@ class Bucket:
         self._count = 0
         # The chunks that are stored, by their numbers.
         self._stored: set[int] = set()
-        #: The least time that may still come; everything before it was processed.
+        #: The earliest time of future events; everything before it was processed.
         self.reached = -_END
         # Since the streams ended the last time: matches that ended before were delivered.
         self._told = -_END
@@ -149,13 +149,13 @@ class Bucket:
 
     @property
     def waits(self) -> bool:
-        """Whether something may yet come of what is here, without more events."""
+        """Whether matches may still result without more events."""
         return bool(self._kept) and not self._pipeline.done and not self._is_closed
 
     def add(self, data: bytes, watermark: int) -> list[BadEvent]:
-        """Takes a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket.
+        """Add a chunk. Its events before ``watermark`` are late: left out, and returned by one bucket.
 
-        So are those before the end of the streams, if they had ended before.
+        If the streams had ended before, events before that end are late, too.
         """
         watermark = max(watermark, self._told)
         said = extent(data)
@@ -179,7 +179,7 @@ class Bucket:
         self._count += 1
 
     def release(self, watermark: int) -> Iterator[str]:
-        """Processes the events before ``watermark``; yields what they complete."""
+        """Process the events before ``watermark``; yield the matches that they complete."""
         if watermark <= self.reached:
             return
         due = self._between(self.reached, watermark)
@@ -192,8 +192,7 @@ class Bucket:
     def close(self) -> Iterator[str]:
         """Process the rest, and end every window: all streams have ended.
 
-        If there are more events some day, the bucket of its state goes on with them, and does not repeat
-        matches.
+        If more events come in a later run, the bucket of its state continues, and does not repeat matches.
         """
         due = self._between(self.reached, _END)
         if due is not None:
@@ -206,7 +205,7 @@ class Bucket:
         self._forget()
 
     def trace(self) -> RunTrace:
-        """Count what becomes of partial matches from now on; the job's matcher must be ``interpreter``."""
+        """Count from now on what becomes of partial matches; the job's matcher must be ``interpreter``."""
         pipeline = self._pipeline
         trace, context = trace_of(pipeline.pattern), pipeline.context
         context.budget.limits = LIMITS
@@ -214,7 +213,7 @@ class Bucket:
         return trace
 
     def notices(self) -> Iterator[tuple[str, str]]:
-        """Yield what was shed since the last call, and which calls of functions failed, by kind."""
+        """Yield, by kind, what was shed since the last call, and which calls of functions failed."""
         self._pipeline.count()
         if (shed := self._given_up.since(self._pipeline.stats.shed)) is not None:
             yield SHED, shed
@@ -226,7 +225,7 @@ class Bucket:
             yield from str(lines_of(batch, self._written), "utf-8").split("\n")[:-1]
 
     def _between(self, begin: int, end: int) -> Chunk | None:
-        """The events of a range of time, in processing order."""
+        """Return the events of a range of time, in processing order."""
         chunks = []
         for kept in self._kept:
             if kept.extent.last < begin or kept.extent.begin >= end:
@@ -244,7 +243,7 @@ class Bucket:
         return join(chunks, self._streams) if chunks else None
 
     def _forget(self) -> None:
-        """Lets go of the chunks that no match can need any more, and of their terms."""
+        """Drop the chunks that no later match can need, and the terms of these chunks."""
         if self._pipeline.done:
             self._kept.clear()
         elif self._window.counted and not self._keeps_all:
@@ -255,7 +254,7 @@ class Bucket:
         sweep(self._dictionary)
 
     def _horizon(self) -> int:
-        """The time of the first event that may still matter."""
+        """Return the time of the first event that may still matter."""
         if self._keeps_all or self._window.counted:
             return -_END
         if self._window.sliding:
@@ -282,7 +281,9 @@ class Bucket:
     # --- state --------------------------------------------------------------------------------
 
     def changes(self) -> Changes:
-        """What is to be stored since the last call, and since the state that the bucket is from."""
+        """Return what must be stored since the last call, or since the state from which the bucket was
+        made.
+        """
         here = {kept.number: kept.data for kept in self._kept}
         added = {number: data for number, data in here.items() if number not in self._stored}
         dropped = sorted(self._stored - here.keys())
@@ -290,7 +291,7 @@ class Bucket:
         return Changes(self._head(), added, dropped)
 
     def state(self) -> State:
-        """All of the state."""
+        """Return the whole state."""
         return State(self._head(), {kept.number: kept.data for kept in self._kept})
 
     def _head(self) -> bytes:
@@ -314,7 +315,7 @@ class Bucket:
 
     @classmethod
     def from_state(cls, state: State, job: Job) -> Bucket:
-        """The bucket of a state. Raises EngineError for one of another job, or that another version wrote."""
+        """Restore a bucket from a state. Raises EngineError for a state of another job or version."""
         bucket = cls(job)
         header = unpack_header(state.head)
         if (reason := refused(header["job"], job.identity)) is not None:
@@ -338,7 +339,7 @@ class Bucket:
             pass
 
     def _ask_anew(self) -> None:
-        """Asks the events of all chunks on the graphs as they are now: other chunks in their place."""
+        """Replace all chunks, after evaluating their events on the current background graphs."""
         gpms = evaluators(self._job, self._dictionary, self._kb)
         before, self._kept = self._kept, []
         for kept in before:
@@ -368,16 +369,16 @@ def keeps_all(pattern: SequencePattern) -> str | None:
 def bound_of(
     pattern: SequencePattern, latency: timedelta | None, memory: int | None, matcher: str | None
 ) -> BucketBound | None:
-    """The bound that the buckets of a query keep by shedding, or None; a warning says if they cannot.
+    """Return the bound that a query's buckets keep by shedding, or None; warn if they cannot keep it.
 
-    Raises EngineError for an invalid bound, and for an matcher that cannot shed.
+    Raises EngineError for an invalid bound, and for a matcher that cannot shed.
     """
     if latency is None and memory is None:
         return None
     bound = BucketBound(None if latency is None else latency_given(latency), memory)
     bound.fresh()  # which checks the memory
     if pattern.query.consume is Consume.ANY:
-        # What was consumed must be consumed again where a bucket is brought back (``_remote``).
+        # What CONSUME dropped must be dropped again when a bucket is restored (``_remote``).
         warn("on Spark, a query with CONSUME ANY runs without a bound: drop it, or use the embedded engine")
         return None
     how = under_bound(pattern, matcher)
@@ -388,15 +389,15 @@ def bound_of(
 
 @dataclass(slots=True)
 class GivenUp:
-    """What an matcher has shed since the last call."""
+    """What a matcher has shed since the last call."""
 
     partial_matches: int = 0
     doubtful: int = 0
 
     def since(self, shed: Shed | None) -> str | None:
-        """A line for what was given up since it was asked last; None if nothing was.
+        """Return a line for what was shed since the last call; None if nothing was.
 
-        ``recall`` is the estimate of all that the matcher has seen (see ``Shed``).
+        ``recall`` is an estimate over everything that the matcher has seen (see ``Shed``).
         """
         if shed is None:
             return None

@@ -1,4 +1,6 @@
-"""What a distributed query is to its processes: the query, its clock, its buckets, and what follows."""
+"""A distributed query as its processes see it: the query, its clock, its buckets, and what these
+determine.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,17 @@ from spaseq.language.syntax import UNITS, Ask, OwnFunction, Query, Strategy
 from spaseq.limits import UNLIMITED
 from spaseq.patterns.expressions.walk import exists_in, own_calls
 
-#: How far a stream has come that has ended while others go on, in milliseconds: beyond what events say, and
-#: still to be counted in microseconds.
+#: The progress, in milliseconds, of a stream that has ended while others go on: later than any event, and
+#: still representable in microseconds.
 END_MS: Final = 9_000_000_000_000_000
 
-#: Up to here, in both directions, a tick is one of Spark's milliseconds; beyond, ``_COARSE`` ticks are one.
+#: Up to this distance from 0 a tick is one of Spark's milliseconds; beyond, ``_COARSE`` ticks are one.
 _FINE: Final = 1 << 52
 _COARSE: Final = 1 << 12
 
 
 class Shared(Protocol):
-    """Bytes that every process has: a Spark broadcast, or something like it."""
+    """Bytes that every process has: a Spark broadcast, or a substitute."""
 
     @property
     def value(self) -> bytes:
@@ -42,7 +44,7 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """GRAPH patterns with solutions that Spark joins, see ``_asking``: their numbers among the query's.
+    """The numbers of the GRAPH patterns with solutions that Spark joins, see ``_asking``.
 
     ``slots``: numbers that Spark's hash spreads evenly over shuffle partitions.
     """
@@ -53,8 +55,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class BucketBound:
-    """What a bucket may take, picklable. ``latency``: seconds for an event, on average over some events of
-    the bucket; ``memory``: bytes of its partial matches. None is no bound. ``clock`` counts seconds.
+    """The bounds of a bucket, picklable; None is no bound.
+
+    ``latency``: seconds for an event, on average over some events of the bucket. ``memory``: bytes of its
+    partial matches. ``clock`` counts seconds.
     """
 
     latency: float | None = None
@@ -62,17 +66,17 @@ class BucketBound:
     clock: Callable[[], float] = time.perf_counter
 
     def fresh(self) -> Bound:
-        """The same for the matcher of one bucket, which shares it with no other."""
+        """Return the same bound for the matcher of one bucket, which does not share it."""
         pool = None if self.memory is None else Pool(self.memory)
         return Bound(self.latency, pool, 1.0, Policy.SHARP, self.clock)
 
 
-#: What a checkpoint is bound to: the meaning of a query and its background graphs, its clock and its buckets.
+#: The identity of a checkpoint: the meaning of its query and background graphs, its clock and its buckets.
 Identity = dict[str, str | int | None]
 
 
 def refused(begun: Mapping[str, object], now: Identity) -> str | None:
-    """Why a checkpoint that one job has begun is not for this one; None if it is."""
+    """Return why the checkpoint of one job does not fit another job; None if it fits."""
     own = "give each query a checkpoint of its own, or run it as it was begun"
     if begun["query"] != now["query"]:
         then, here = _difference(str(begun["query"]), str(now["query"]))
@@ -90,7 +94,7 @@ def refused(begun: Mapping[str, object], now: Identity) -> str | None:
 
 
 def _difference(then: str, now: str) -> tuple[str, str]:
-    """The first lines of two texts that are not the same."""
+    """Return the first lines in which two texts differ."""
     before, after = then.splitlines(), now.splitlines()
     changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     _, i, j, k, n = next(change for change in changes if change[0] != "equal")
@@ -103,16 +107,18 @@ def _difference(then: str, now: str) -> tuple[str, str]:
 class Job:
     """A query on its way to the workers, picklable.
 
-    ``text`` is its canonical text. ``start``: where its tumbling windows begin, None if it has none.
-    ``buckets``: the numbers of its buckets. ``kb``: its background graphs, see ``_background``.
-    ``is_stream``: whether events come in micro-batches, so that some may be late. ``joined``: what of the
-    background graphs is not in ``kb``; ``background``: a hash of ``kb``, by which processes know it.
-    ``topics``: see ``Topics``. ``graphs``: a hash of what all background graphs say, see ``_contents``.
-    ``replays``: whether states have all events with their graphs, to be asked anew if ``graphs`` change.
-    ``bound``: what a bucket keeps by shedding; ``shapes``: what events must conform to, as N-Triples, if to
-    anything. A checkpoint may go on with others of these. ``functions``: the user's, see ``pickled``.
-    ``placing``: where the background graphs are, as Spark's plan shows it. ``counted``: whether the solutions
-    of GPMs are counted, for ``analyze``.
+    ``text`` is its canonical text. ``start``: when its tumbling windows begin, None if it has none.
+    ``buckets``: their numbers. ``kb``: its background graphs, see ``_background``. ``is_stream``: whether
+    events come in micro-batches, so that some may be late. ``joined``: the GRAPH patterns with solutions that
+    are not in ``kb``. ``background``: a hash of ``kb``, by which processes know it. ``topics``: see
+    ``Topics``. ``graphs``: a hash of the contents of all background graphs, see ``_contents``. ``replays``:
+    whether states keep all events with their graphs, to be matched anew if ``graphs`` change. ``placing``:
+    where the background graphs are, as Spark's plan shows it. ``counted``: whether the solutions of GPMs are
+    counted, for ``analyze``.
+
+    A checkpoint may continue with other values of these: ``bound``, kept by each bucket by shedding;
+    ``shapes``, to which events must conform, as N-Triples (empty: none). ``functions``: the user's, see
+    ``pickled``.
     """
 
     text: str
@@ -145,7 +151,7 @@ class Job:
 
     @property
     def identity(self) -> Identity:
-        """What states are bound to."""
+        """The identity that a checkpoint is bound to."""
         return {
             "query": self.text,
             "clock": self.clock.value,
@@ -157,39 +163,41 @@ class Job:
 
     @property
     def has_event_time(self) -> bool:
-        """Return whether matches have an event time for Spark, which must not be earlier than its watermark.
+        """Whether matches have an event time for Spark, which must not be earlier than its watermark.
 
-        False in a batch, on ticks, and where a match may wait for more after its last event.
+        False in a batch, on ticks, and if a match may wait for later events after its last one.
         """
         return self.is_stream and self.clock is Clock.INSTANTS and looks_back(self.pattern) == 1
 
     @property
     def needs(self) -> Needs:
-        """What its stateful stage must see."""
-        # On other graphs an event may be wanted that was not, or have another key.
+        """What its stateful stage needs of the stream."""
+        # With other graphs, an unwanted event may become wanted, or have another key.
         return KEPT if self.replays else needs(self.pattern)
 
 
 def canonical(query: Query) -> str:
-    """The text of a query's meaning, whatever its prefixes, comments, white space and case of keywords."""
+    """Return a text of the query's meaning: independent of prefixes, comments, white space and keywords'
+    case.
+    """
     return str(replace(query, prefixes=()))
 
 
 @lru_cache(maxsize=32)
 def query_of(text: str, functions: bytes = b"") -> Query:
-    """The query of a text, with the user's functions, prepared once in each process."""
+    """Return the query of a text, with the user's functions; prepared once in each process."""
     with registered(_unpickled(functions)):
         return checked(text, limits=UNLIMITED)
 
 
 @lru_cache(maxsize=32)
 def pattern_of(text: str, functions: bytes = b"") -> SequencePattern:
-    """Its sequence in normal form."""
+    """Return the query's sequence pattern in normal form."""
     return normalise(query_of(text, functions))
 
 
 def pickled(query: Query) -> bytes:
-    """The user's functions in a query, for ``Job.functions``; empty if it has none.
+    """Return the user's functions in a query, for ``Job.functions``; empty if it has none.
 
     Raises EngineError for a function that cannot be pickled.
     """
@@ -225,7 +233,7 @@ def _unpickled(functions: bytes) -> dict[str, OwnFunction]:
 
 
 def undeclared(stream: str, declared: Iterable[str]) -> str:
-    """What is wrong with an event of this stream."""
+    """Return the reason why an event of this undeclared stream is refused."""
     declared = sorted(declared)
     near = difflib.get_close_matches(stream, declared, 1)
     hint = f" (did you mean <{near[0]}>?)" if near else ""
@@ -235,7 +243,7 @@ def undeclared(stream: str, declared: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the stateful stage must see of the stream.
+    """What the stateful stage needs of the stream.
 
     ``one_group``: why the query cannot be spread over buckets, or None. ``all_events``: also the times of
     events that no GPM wants. ``triples``: the graphs of events.
@@ -274,7 +282,7 @@ def needs(pattern: SequencePattern) -> Needs:
     )
 
 
-#: What is needed of events that are asked anew some day.
+#: What is needed of events that may be evaluated anew on other graphs.
 KEPT: Final = Needs("kb_changed='replay' keeps all events of the window, whose keys may change", True, True)
 
 
@@ -288,17 +296,18 @@ def _is_strict(node: object) -> bool:
 
 
 def looks_back(pattern: SequencePattern) -> int:
-    """How many windows before now an event may still matter.
+    """Return for how many windows after it an event may still matter.
 
-    One for the events of a match that is not complete. Three where a negation or ``ALL`` lets a match wait
-    for the end of its window, EMIT for that of its last event, and then both look back to where it began.
+    One in the usual case: the events of an incomplete match. Three if a match may wait. A negation or ``ALL``
+    waits for the end of its window, and EMIT for the end of its last event's window. Both then look back to
+    the beginning of the match.
     """
     usual = all(isinstance(node, Chain | Kleene | Atom | Both | Either) for node in walk(pattern.root))
     return 1 if usual else 3
 
 
 def bucket_numbers(count: int) -> tuple[int, ...]:
-    """Numbers for so many buckets that Spark's hash spreads evenly, over any number of partitions.
+    """Return this many numbers that Spark's hash spreads evenly over any number of partitions.
 
     That hash, Murmur3 of an integer with seed 42, has an inverse. The number of bucket ``i`` hashes to ``i``,
     so its partition is ``i`` modulo the number of partitions.
@@ -321,7 +330,7 @@ def _rotated(word: int, by: int) -> int:
 
 
 def _hashed_to(code: int) -> int:
-    """The integer that Spark hashes to ``code``."""
+    """Return the integer that Spark hashes to ``code``."""
     code ^= code >> 16
     code = code * _INVERSES[4] & _WORD
     code ^= code >> 13 ^ code >> 26
@@ -333,10 +342,11 @@ def _hashed_to(code: int) -> int:
 
 
 def milliseconds(time: int, clock: Clock) -> int:
-    """A time on a stream's clock as Spark's watermark counts it, rounded down.
+    """Return a time on a stream's clock in milliseconds of Spark's watermark, rounded down.
 
-    A tick is a millisecond there, so that ticks may themselves be microseconds of our days. Of those further
-    out, nanoseconds say, ``_COARSE`` share one: so all of 64 bits lies before the end, in order.
+    A tick counts as a millisecond, so that ticks may themselves be today's microseconds. Of ticks further
+    out, such as nanoseconds, ``_COARSE`` share one millisecond. So all ticks of 64 bits are before the end,
+    and in order.
     """
     if clock is Clock.INSTANTS:
         return max(-END_MS, min(END_MS, time // 1000))
@@ -347,7 +357,7 @@ def milliseconds(time: int, clock: Clock) -> int:
 
 
 def reached(watermark_ms: int, clock: Clock) -> int:
-    """The least time that may still come, when Spark's watermark is so far."""
+    """Return the earliest time of future events when Spark's watermark is ``watermark_ms``."""
     if clock is Clock.INSTANTS:
         return watermark_ms * 1000
     if abs(watermark_ms) <= _FINE:

@@ -1,14 +1,14 @@
 """Keepers: the processes that hold the buckets of a stream between its micro-batches.
 
-Spark gives a bucket to any of its Python workers, mostly to another one than before, and it is expensive to
-bring a bucket back from its state: the events of its window are matched again. So a few processes hold the
-buckets, and all workers of a machine ask them; where there are none, the worker holds its buckets itself. A
-step brings what is new, and the token of the state that Spark has. A keeper that has the bucket of that token
-goes on with it; otherwise it asks for the state.
+Spark gives a bucket to any of its Python workers, mostly to another one than before. Restoring a bucket from
+its state is expensive: the events of its window are matched again. So a few keeper processes hold the
+buckets, and all workers of a machine ask them. Without keepers, the worker holds its buckets itself. A step
+brings new chunks, and the token of the state that Spark has. If the keeper has the bucket with this token, it
+continues with that bucket; if not, it asks for the state.
 
-The daemon of Spark's Python workers (``spaseq.spark.daemon``) first forks a *nursery*, which has all loaded
-and does nothing but fork keepers, when a worker asks for one. They are reached by sockets in a folder of
-their user's, and end when the daemon and all workers have ended: these hold the other end of a pipe.
+The daemon of Spark's Python workers (``spaseq.spark.daemon``) first forks a *nursery*. It has everything
+loaded, and only forks keepers when a worker asks for one. Workers reach keepers by sockets in a folder of
+their user. Keepers end when the daemon and all workers have ended, as these hold the other end of a pipe.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ from spaseq.spark.stages._job import Job
 #: An answer: its kind and its line.
 Answer = tuple[str, str]
 
-#: So many characters of lines are handed on at once, about: more need not fit into memory.
+#: About how many characters of lines are passed on at once: more might not fit into memory.
 BLOCK: Final = 1 << 20
 
-#: A bucket that no step has come for is let go after so many seconds; its state is with Spark.
+#: Seconds without a step after which a keeper drops a bucket; Spark has its state.
 _IDLE: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class BucketStep:
-    """What a bucket has to do in a micro-batch.
+    """The task of a bucket in a micro-batch.
 
-    ``query`` names the running query; ``token`` is that of the state, None if there is none yet. Chunks are
-    taken, but for what is before the ``watermark``; the bucket moves there, or to the end if it ``is_over``.
+    ``query`` names the running query; ``token`` is that of the state, None if there is none yet. ``chunks``
+    are added, except events before the ``watermark``. Then the bucket advances to the watermark, or to the
+    end if it ``is_over``.
     """
 
     query: str
@@ -64,7 +65,11 @@ class BucketStep:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a step has left: how the state has changed, under which token, and what the bucket waits for."""
+    """The result of a step: the new state's token, the changes to the old state, and what is left.
+
+    ``held``: the time of the first event not yet processed, or a lower bound of it. ``waits``: whether
+    matches may still result without more events.
+    """
 
     token: str
     changes: Changes
@@ -73,14 +78,14 @@ class Done:
 
 
 class Knows(Protocol):
-    """The sender of a step, which has what a keeper may lack."""
+    """The sender of a step; it can supply what a keeper lacks."""
 
     def job(self) -> Job:
-        """The job of the query."""
+        """Return the job of the query."""
         ...
 
     def state(self) -> State:
-        """The state of the bucket, which there is."""
+        """Return the state of the bucket; there must be one."""
         ...
 
 
@@ -92,16 +97,16 @@ class _Warm:
 
 
 class Keeper:
-    """The buckets of some queries, as they are."""
+    """A keeper's buckets of some queries, ready to continue."""
 
     def __init__(self) -> None:
         self._warm: dict[tuple[str, int], _Warm] = {}
         self._jobs: dict[str, Job] = {}
 
     def take(self, step: BucketStep, asker: Knows) -> Iterator[list[Answer] | Done]:
-        """Does a step: yields its answers, in blocks, and what it has left.
+        """Do a step: yield its answers, in blocks, and then ``Done``.
 
-        A step that is not taken to its end leaves the bucket to its state.
+        If the caller does not read to the end, the bucket is dropped, and its state counts.
         """
         now = time.monotonic()
         job = self._jobs.get(step.query)
@@ -136,7 +141,7 @@ class Keeper:
 
 
 def blocks(answers: Iterable[Answer]) -> Iterator[list[Answer]]:
-    """Answers in lists that are not too large."""
+    """Yield answers in lists of limited size."""
     block: list[Answer] = []
     size = 0
     for answer in answers:
@@ -159,7 +164,7 @@ _FOLDER: Final = "SPASEQ_KEEPERS"
 #: Keepers stand in for cores: buckets of as many partitions of Spark's make steps at the same time.
 _COUNT: Final = os.cpu_count() or 1
 
-#: How often a keeper is asked, and started anew, before a worker does without.
+#: How often a worker asks a keeper, starting it anew, before the worker does the step itself.
 _TRIES: Final = 2
 
 _NURSERY: Final = "nursery"
@@ -203,7 +208,7 @@ def take(step: BucketStep, partition: int, asker: Knows) -> Iterator[list[Answer
             if begun:
                 raise
         except BaseException:
-            # What the keeper would say next is no answer to the next step.
+            # The rest of the keeper's answer does not answer the next step.
             _close(number)
             raise
     yield from _own().take(step, asker)
@@ -285,7 +290,7 @@ def _step(keeper: Keeper, asked: Connection) -> None:
     try:
         for said in keeper.take(step, _Asker(asked)):
             asked.send(said)
-    except (OSError, EOFError):  # the worker has gone
+    except (OSError, EOFError):  # the worker has ended
         raise
     except Exception as error:
         asked.send(_portable(error))

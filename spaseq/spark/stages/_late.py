@@ -1,7 +1,7 @@
-"""Late events: their dead letters, and what the stateful stage must know of events that go no further.
+"""Late events: their dead letters, and what the stateful stage must know of events in no chunk.
 
-Whether an event is late depends on the watermark, which only the stateful stage knows. Events without a
-solution can be late, too, so their stamps (stream, arrival number, time) travel, but nothing else.
+Only the stateful stage knows the watermark, and so which events are late. Events without a solution can be
+late, too. So their stamps (stream, arrival number, time) travel to that stage, but nothing else of them.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from spaseq.sources import BadEvent
 from spaseq.sources.assembly.sink import letter_of
 from spaseq.terms.dictionary import UNBOUND, Term
 
-#: By GPM: what ``_rows_by_event`` says.
+#: By GPM: the result of ``_rows_by_event``.
 _Rows = Mapping[str, tuple[Ids, Ids]]
 
 
 def late_letters(
     pattern: SequencePattern, chunk: Chunk, events: Iterable[int], watermark: int
 ) -> Iterator[BadEvent]:
-    """The letters of some events of a chunk.
+    """Return the dead letters of some events of a chunk.
 
-    Their payload is the event's graph, or else those triples of it that GPMs asked for, if they came along.
+    A letter's payload is the event's graph or, without it, those triples that GPMs asked for, if these came
+    along.
     """
     rows = {name: _rows_by_event(events_of(table)) for name, table in chunk.solutions.items()}
     return (_letter(pattern, chunk, rows, index, watermark) for index in events)
 
 
 def _rows_by_event(event: Ids) -> tuple[Ids, Ids]:
-    """The rows of a table in the order of their events, and these events."""
+    """Return the rows of a table in the order of their events, and these events."""
     order = np.argsort(event, kind="stable")
     return order, event[order]
 
@@ -82,7 +83,9 @@ def _asked_for(pattern: SequencePattern, chunk: Chunk, rows: _Rows, index: int) 
 
 
 def _value(part: object, values: Mapping[str, Term]) -> object | None:
-    """A part of a triple pattern, its variable replaced; None for an unknown value, and for a path."""
+    """Return a part of a triple pattern, with its variable replaced; None for an unknown value, and for a
+    path.
+    """
     if isinstance(part, Var):
         return values.get(part.name)
     return part if isinstance(part, Term) else None
@@ -92,7 +95,7 @@ def _value(part: object, values: Mapping[str, Term]) -> object | None:
 
 
 def stamps(batch: EventBatch, events: Ids) -> bytes:
-    """The stamps of the events at these positions, at least one."""
+    """Return the stamps of the events at these positions, at least one, as bytes."""
     time, n, stream = batch.time[events], batch.n[events], batch.stream[events]
     begins = np.append(True, stream[1:] != stream[:-1])
     streams = np.unique(stream[begins])
@@ -102,13 +105,13 @@ def stamps(batch: EventBatch, events: Ids) -> bytes:
         "first": [int(time[0]), int(n[0])],
         "streams": [batch.dictionary.term(identifier).value for identifier in streams.tolist()],
     }
-    # Neighbours differ by little, so that differences take few bytes.
+    # Differences of neighbours are small, and so take few bytes.
     columns = {"time": np.diff(time), "n": np.diff(n), "stream": np.searchsorted(streams, stream)}
     return pack(header, {name: narrow(column) for name, column in columns.items()})
 
 
 def late_among(data: bytes, watermark: int) -> list[BadEvent]:
-    """The dead letters of those before the watermark, without payload."""
+    """Return dead letters, without payload, of the stamped events before the watermark."""
     if unpack_header(data)["begin"] >= watermark:
         return []
     header, arrays = unpack(data)

@@ -1,6 +1,7 @@
 """The stateful stage as Spark makes it: its states, and the class that does the work.
 
-Spark starts a process for each query that only asks for the states. So the rest is loaded when rows come.
+For each query, Spark starts a process only to ask for the states. So the other modules are loaded when rows
+come.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class BucketProcessor(StatefulProcessor):
     def __init__(
         self, job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Told] | None = None
     ) -> None:
-        """``told`` hears what is shed, ``failed`` which calls failed."""
+        """``told`` counts shed partial matches, ``failed`` failed calls of the user's functions."""
         self._job, self._told, self._failed = job, told, failed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -58,7 +59,7 @@ class BucketProcessor(StatefulProcessor):
         yield from self._buckets.move(int(key[0]), timerValues)
 
     def close(self) -> None:
-        """What there is to keep is stored."""
+        """Do nothing: the state is stored."""
         freeze_worker()
 
     @cached_property

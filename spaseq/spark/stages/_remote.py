@@ -1,7 +1,8 @@
-"""A query's matching away from its graph patterns: the pipeline of a bucket, and how it is brought back.
+"""A query's matching apart from its graph patterns: a bucket's pipeline, and how it is restored.
 
-What has to be kept of a pipeline are the events of the last windows, not its runs: it is brought back by
-showing them to a new one. So its state is the same for every matcher, and outlives changes in them.
+The state of a pipeline is the events of the last windows, not its runs. A new pipeline is restored by
+processing these events again. So the state is the same for every matcher, and survives changes of the
+matchers.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ class _Given(GpmEvaluator):
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """How far a pipeline is, besides its events.
+    """How far a pipeline has come, apart from its events.
 
-    ``position``: how many events it has seen; ``left``: how many rows LIMIT leaves, None without.
-    ``drops``: per partition, the number of events before its last CONSUME. ``cuts``: where AFTER MATCH SKIP
-    lets partitions go on (``Cuts.state``).
+    ``position``: how many events it has seen. ``left``: how many rows LIMIT leaves, None without LIMIT.
+    ``drops``: per partition, the number of events before its last CONSUME. ``cuts``: from where partitions
+    may continue after AFTER MATCH SKIP (``Cuts.state``).
     """
 
     position: int = 0
@@ -61,7 +62,7 @@ class PipelineProgress:
 
 
 class RemotePipeline:
-    """A ``pipeline`` that gets its events as chunks, with their solutions."""
+    """A ``pipeline`` that gets its events as chunks, together with their solutions."""
 
     def __init__(
         self,
@@ -93,13 +94,13 @@ class RemotePipeline:
         self._drops: dict[Key, int] = {}
 
     def progress(self, since: int) -> PipelineProgress:
-        """Return how far the pipeline is; events before ``since`` are not kept."""
+        """Return how far the pipeline has come; events before ``since`` are not kept."""
         pipeline, cuts = self.pipeline, self.pipeline.answers.cuts
         places = () if cuts is None else cuts.state(since)
         return PipelineProgress(pipeline.position, pipeline.left, pipeline.done, dict(self._drops), places)
 
     def take(self, chunk: Chunk) -> Iterator[MatchBatch]:
-        """As ``process``, for a chunk in processing order."""
+        """Process a chunk, which is in processing order."""
         for name, gpm in self._given.items():
             gpm.now = chunk.solutions[name]
         return self.pipeline.process(chunk.batch)
@@ -110,14 +111,14 @@ class RemotePipeline:
         self._shown = self.pipeline.position
 
     def consumed(self, key: Key) -> None:
-        """See ``Watcher.consumed``: remembers after which event partial matches were dropped."""
+        """See ``Watcher.consumed``. Remember after which event partial matches were dropped."""
         self._drops[key] = self._shown
 
     def replay(self, chunk: Chunk | None, progress: PipelineProgress, reached: int, told: int | None) -> None:
-        """Brings a new pipeline to where another one was, by the last events which that one saw.
+        """Restore the progress of another pipeline in this new one, from the last events that it saw.
 
-        ``reached`` is the time to which the other one had advanced. Matches that end before ``told`` were
-        told when the streams ended, if they ever did, though they may have waited for more.
+        ``reached`` is the time to which the other pipeline had advanced. Matches that end before ``told``
+        were delivered when the streams ended, if they ever did, even if they might have waited for more.
         """
         pipeline, self._replaying, self._told = self.pipeline, True, told
         pipeline.answers.warm(progress.cuts)

@@ -1,7 +1,7 @@
-"""The stateless stage: what Spark brings → events → solutions of all GPMs → chunks for the buckets.
+"""The stateless stage: Spark's rows → events → solutions of all GPMs → chunks for the buckets.
 
-Events that no GPM wants go no further, unless their place in the stream counts (see ``_job.needs``). An event
-of several partitions goes to the bucket of each, with the solutions that belong there.
+Events without a solution go no further, unless their place in the stream counts (see ``_job.needs``). An
+event of several partitions goes to the bucket of each, with the solutions that belong there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from spaseq.terms.values import NO_NUMBER
 #: By a function's IRI: the number of failed calls, and the warning of the first one.
 Failed = dict[Hashable, tuple[int, str]]
 
-#: So many events go through the GPMs at once, if there are so many.
+#: How many events go through the GPMs at once, if there are enough.
 _TOGETHER: Final = 1 << 16
 
 
@@ -48,11 +48,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The result for some events: their number, their largest time, their chunks, and dead letters.
+    """What the stage has made of some events: their number, largest time, chunks, and dead letters.
 
-    ``over``: by stream, the stamps of the events in no chunk, see ``_passed_over``. ``warnings``: by
-    stream and predicate, see ``IllTyped``. ``failed``: calls of the user's functions. ``matched``: by GPM, if
-    the job is ``counted``, its events and its solutions.
+    ``over``: the stamps of the events in no chunk, by stream, see ``_passed_over``. ``warnings``: by stream
+    and predicate, see ``IllTyped``. ``failed``: failed calls of the user's functions. ``matched``: if the job
+    is ``counted``, the number of events and of solutions of each GPM.
     """
 
     events: int
@@ -86,13 +86,15 @@ class Stateless:
         self._gpms = evaluators(job, self.dictionary, self._background)
 
     def run(self, batches: Iterable[EventBatch], letters: list[BadEvent]) -> Iterator[Passed]:
-        """Takes batches of events; ``letters`` are what was found malformed while they were read."""
+        """Process batches of events; ``letters`` are the dead letters found while they were read."""
         self._ill_typed = IllTyped(self.dictionary)
         for waiting, bad in together(batches, self._job, letters):
             yield self._passed(waiting, bad)
 
     def on_found(self, body: bytes, found: Mapping[Graph, Solutions]) -> Passed:
-        """Process the events of a chunk, on these solutions of GRAPH patterns besides the shipped ones."""
+        """Process the events of a chunk; ``found``: the solutions of GRAPH patterns that were joined for
+        it.
+        """
         # New evaluators for each chunk, because an evaluator keeps its solutions of the background.
         self._gpms = evaluators(self._job, self.dictionary, besides(self._background, found, self.dictionary))
         return self._passed([decode(body, self.dictionary).batch], [])
@@ -114,7 +116,7 @@ class Stateless:
         return passed
 
     def _pieces(self, batch: EventBatch, solutions: Mapping[str, Solutions], left: Mask) -> Iterator[Piece]:
-        """Yield chunks of the wanted events, and clear these in ``left``."""
+        """Yield chunks of the wanted events, and clear these events in ``left``."""
         for name, found in solutions.items():
             self._look_at(found, self._compared[name])
         if not self._needs.triples:
@@ -148,7 +150,7 @@ class Stateless:
         return np.flatnonzero(wanted)
 
     def _by_bucket(self, solutions: Mapping[str, Solutions]) -> Iterator[tuple[int, Mapping[str, Solutions]]]:
-        """The solutions that belong to each bucket; in one group all of them."""
+        """Return the solutions that belong to each bucket; in one group, all of them."""
         if self._needs.one_group is not None:
             yield 0, solutions
             return
@@ -159,7 +161,7 @@ class Stateless:
                 yield number, takes.part(solutions, numbers, number)
 
     def _numbers(self, table: Solutions) -> Ids:
-        """The bucket of each row, by the values of the partition variables; -1 where one is unbound."""
+        """Return the bucket of each row, by the values of the partition variables; -1 if one is unbound."""
         columns = [table.column(key) for key in self._keys]
         complete = np.logical_and.reduce([column != 0 for column in columns])
         codes = hashed(self.dictionary, columns)
@@ -170,10 +172,10 @@ class Stateless:
 def together(
     batches: Iterable[EventBatch], job: Job, letters: list[BadEvent]
 ) -> Iterator[tuple[list[EventBatch], list[BadEvent]]]:
-    """So many batches of events as are worth a step, with what was found malformed while they were read.
+    """Yield batches of events joined to a size that is worth a step, with the dead letters of each step.
 
-    Events on another clock than the query's are malformed, and those of streams that it does not declare;
-    events that do not conform to the shapes are refused, too. ``letters`` are emptied at each step.
+    ``letters``: those found while events were read; the list is emptied at each step. Also refused are events
+    on another clock than the query's, of undeclared streams, or not conforming to the shapes.
     """
     declared = {stream.iri.value for stream in job.query.streams}
     waiting: list[EventBatch] = []
@@ -197,7 +199,7 @@ class _Takes:
 
     def __init__(self) -> None:
         self._known: dict[object, Ids] = {}
-        # Referenced, so that no other array gets their identity meanwhile.
+        # References keep the arrays alive, so that no other array gets their ``id``.
         self._held: list[object] = []
 
     def once(self, make: Callable[[Solutions], Ids], table: Solutions, keys: Iterable[str]) -> Ids:
@@ -243,7 +245,7 @@ def _without_triples(batch: EventBatch) -> EventBatch:
 
 
 def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) -> EventBatch:
-    """The events of streams that are declared; the others are malformed."""
+    """Return the events of declared streams; the others are malformed."""
     names = {stream: batch.dictionary.term(stream).value for stream in np.unique(batch.stream).tolist()}
     others = [stream for stream, name in names.items() if name not in declared]
     if not others:
@@ -258,7 +260,7 @@ def _of_streams(batch: EventBatch, declared: set[str], letters: list[BadEvent]) 
 
 
 def conforming(batch: EventBatch, shapes: str, letters: list[BadEvent]) -> EventBatch:
-    """The events that conform to the shapes, if there are any shapes."""
+    """Return the events that conform to the shapes, if there are any shapes."""
     if not shapes:
         return batch
     from spaseq.patterns.shapes import shapes_of
@@ -277,7 +279,7 @@ def _on_another_clock(batch: EventBatch, clock: Clock) -> Iterator[BadEvent]:
 
 
 class FailedCalls:
-    """What fails with a dictionary, as often as is asked what came to it; its warnings are not shown."""
+    """Counts the failed calls of a dictionary's functions since it was last asked; shows no warnings."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         self._dictionary = dictionary
@@ -286,7 +288,7 @@ class FailedCalls:
         dictionary.warn = self._warnings.append
 
     def since(self) -> Failed:
-        """What has failed since the last call."""
+        """Return the failed calls since the last call."""
         failed = self._dictionary.failed_calls
         if failed == self._told:
             return {}
@@ -300,14 +302,14 @@ class FailedCalls:
 
 
 def background_of(job: Job, dictionary: Dictionary) -> KnowledgeBase:
-    """The knowledge base of a job, for one of its stages."""
+    """Return the knowledge base of a job, for one of its stages."""
     if job.kb is None:
         return KnowledgeBase({})
     return receive(job.kb.value, job.pattern, dictionary)
 
 
 def evaluators(job: Job, dictionary: Dictionary, background: KnowledgeBase) -> dict[str, GpmEvaluator]:
-    """The GPMs of a job, on this background, by their names."""
+    """Return the GPMs of a job by name, evaluated on this background."""
     sharing = Sharing()
     return {
         name: GpmEvaluator(

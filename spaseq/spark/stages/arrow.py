@@ -1,9 +1,9 @@
 """The stages as Spark calls them: on Arrow batches, and as a stateful processor.
 
-Between the stages a row is a chunk: ``at`` is the progress of its stream (from which watermarks are made),
-``begin`` the chunk's first time. A row without a chunk has the progress of a stream and its events in no
-chunk (their stamps, ``over``), or a dead letter, or the end of all streams (``ends``), which goes to every
-bucket.
+A row between the stages is a chunk: ``at`` is the progress of its stream, from which watermarks are made, and
+``begin`` the chunk's first time. A row without a chunk has one of three contents: the progress of a stream
+with the stamps of its events in no chunk (``over``), a dead letter, or the end of all streams (``ends``). The
+last goes to every bucket.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ BETWEEN: Final = (
 )
 ANSWERS: Final = "kind string, line string"
 
-#: The same with the event time of each match, its end.
+#: The same columns, with the end of each match as its event time.
 TIMED_ANSWERS: Final = f"{ANSWERS}, end timestamp"
 
-#: What ``counts_at_once`` gives.
+#: The columns of ``counts_at_once``.
 COUNTS: Final = "part string, what string, count bigint"
 
 _BETWEEN: Final = arrow_schema(BETWEEN)
@@ -77,7 +77,9 @@ def from_blocks(
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
 ) -> Stage:
-    """The stateless stage on the rows of ``_blocks``; or that of ``_asking``, if the job has one."""
+    """Return the stateless stage on the rows of ``_blocks``; or the stage of ``_asking``, if the job has
+    one.
+    """
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         ended: list[str] = []
@@ -104,7 +106,9 @@ def from_rows(
     told: Accumulator[Told] | None = None,
     failed: Accumulator[Told] | None = None,
 ) -> Stage:
-    """The same on rows of events, see ``_rows``; or on others, by what reads them."""
+    """Return the same stage on rows of events, see ``_rows``; or on other rows, with the function that reads
+    them.
+    """
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
         def read(letters: list[BadEvent]) -> Iterator[EventBatch]:
@@ -118,7 +122,7 @@ def from_rows(
 
 
 def _shown(stage: Stage, job: Job) -> Stage:
-    """Name a stage by what Spark's plan is to show: the background graphs, and how each is joined."""
+    """Name a stage for Spark's plan: its name has the background graphs, and how each is joined."""
     stage.__name__ = f"graph_patterns {job.placing}".rstrip()
     return stage
 
@@ -144,24 +148,24 @@ def _staged(
 
 
 def _dictionary(job: Job) -> Dictionary:
-    """The dictionary of the stage that reads events."""
+    """Return the dictionary of the stage that reads events."""
     return (stage_of(job, Stateless) if job.joined is None else stage_of(job, Asking)).dictionary
 
 
 def _end(job: Job, at: int | None) -> pa.RecordBatch:
-    """Says how far a stream has come that has ended; None: all have."""
+    """Return the rows that say how far an ended stream has come; with None, that all have ended."""
     if job.joined is not None:
         return _asking.end(job, at)
     return record(all_ended(job) if at is None else [(at, job.buckets[0], 0, None, None, None, False, 0)])
 
 
 def all_ended(job: Job) -> list[tuple[object, ...]]:
-    """The rows of ``BETWEEN`` that say to each bucket that all streams have ended."""
+    """Return the rows of ``BETWEEN`` that tell each bucket that all streams have ended."""
     return [(None, bucket, 0, None, None, None, True, 0) for bucket in job.buckets]
 
 
 def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
-    """The rows of ``BETWEEN`` that tell what became of some events."""
+    """Return the rows of ``BETWEEN`` for the results of some events."""
     at = None if passed.newest is None else milliseconds(passed.newest, job.clock) * 1000
     over = json.dumps(passed.matched).encode() if job.counted else passed.over
     rows: list[tuple[object, ...]] = [(at, job.buckets[0], 0, None, None, over, False, passed.events)]
@@ -174,7 +178,7 @@ def rows_of(job: Job, passed: Passed) -> list[tuple[object, ...]]:
 
 
 def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    """Such rows, at least one, as Spark takes them."""
+    """Return rows, at least one, as an Arrow batch."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _BETWEEN, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_BETWEEN)
@@ -186,10 +190,10 @@ def record(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 def all_at_once(
     job: Job, told: Accumulator[Told] | None = None, failed: Accumulator[Told] | None = None
 ) -> Stage:
-    """The stateful stage where everything is there: rows ordered by bucket and ``begin``.
+    """Return the stateful stage of a batch: rows come ordered by bucket and ``begin``.
 
-    The ``begin`` of each row is a watermark, so only what overlaps in time is held. ``told`` hears what is
-    shed, ``failed`` which calls failed.
+    The ``begin`` of each row is a watermark, so only chunks that overlap in time are held. ``told`` counts
+    what is shed, ``failed`` failed calls.
     """
 
     def stage(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -205,7 +209,7 @@ def all_at_once(
 
 
 def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
-    """All answers of a bucket."""
+    """Yield all answers of a bucket."""
     for row in rows:
         if row["letter"] is not None:
             yield BAD, row["letter"]
@@ -219,7 +223,7 @@ def _all_of(bucket: Bucket, rows: Iterable[dict[str, Any]]) -> Iterator[Answer]:
 
 
 def counts_at_once(job: Job, events: int) -> Stage:
-    """As ``all_at_once``, with the counts of ``queries.analyze`` in place of answers.
+    """Return a stage like ``all_at_once`` that yields the counts of ``queries.analyze`` instead of answers.
 
     ``events``: about how many events of each bucket are traced.
     """
@@ -268,10 +272,11 @@ _NO_TIMER: Final = -1
 
 
 class Buckets:
-    """The buckets of a stream, as ``BucketProcessor`` hands them on, and their states in Spark.
+    """The buckets of a stream, called by ``BucketProcessor``, and their states in Spark.
 
-    The state of a bucket is its chunks, each under its number, and its head, with the token by which keepers
-    know it (``_keepers``) and the time for which a timer is set, ``_NO_TIMER`` if none is.
+    The state of a bucket is its chunks, each under its number, and its head. With the head are stored the
+    token by which keepers know the bucket (``_keepers``), and the time for which a timer is set
+    (``_NO_TIMER``: none).
     """
 
     def __init__(
@@ -283,7 +288,7 @@ class Buckets:
         told: Accumulator[Told] | None,
         failed: Accumulator[Told] | None,
     ) -> None:
-        """``told`` hears what is shed, ``failed`` which calls failed."""
+        """``told`` counts what is shed, ``failed`` failed calls."""
         self._job, self._told, self._failed = job, told, failed
         self._handle = handle
         self._head = head
@@ -291,13 +296,13 @@ class Buckets:
         self._trails = looks_back(job.pattern) > 1
         self._has_event_time = job.has_event_time
         task = TaskContext.get()
-        # A run has one: what is warm of another run may be of other background graphs, and is not asked for.
+        # Each run has its own: buckets in keepers from another run may be of other background graphs.
         run = task and task.getLocalProperty("spark.jobGroup.id")
         self._query = f"{run} {job.identity} {job.background} {job.topics}"
         self._partition = 0 if task is None else task.partitionId()
 
     def take(self, number: int, rows: Iterable[pd.DataFrame], timers: TimerValues) -> Iterator[pd.DataFrame]:
-        """The rows of a bucket in a micro-batch; its answers."""
+        """Process the rows of a bucket in a micro-batch; yield its answers."""
         chunks: list[bytes] = []
         told: list[Answer] = []
         is_over = False
@@ -315,7 +320,7 @@ class Buckets:
             yield from self._step(number, timers, tuple(chunks), is_over=is_over)
 
     def move(self, number: int, timers: TimerValues) -> Iterator[pd.DataFrame]:
-        """Moves a bucket to the watermark; its answers."""
+        """Advance a bucket to the watermark; yield its answers."""
         yield from self._step(number, timers)
 
     def _step(
@@ -344,9 +349,9 @@ class Buckets:
         return frame
 
     def _watermark(self, timers: TimerValues) -> int:
-        """The least time that may still come; Spark says 0 as long as it knows nothing.
+        """Return the earliest time of future events; Spark's watermark is 0 as long as it knows none.
 
-        Spark takes an event time that *is* the watermark for late, and ours is not: see ``queries._marked``.
+        Spark treats an event time equal to the watermark as late; we do not: see ``queries._marked``.
         """
         watermark = timers.getCurrentWatermarkInMs()
         if watermark <= 0:
@@ -371,14 +376,14 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What Spark has of a bucket, for a keeper that has not."""
+    """What Spark has stored of a bucket, for a keeper without it."""
 
     of: Job
     head: bytes | None
     chunks: MapState
 
     def job(self) -> Job:
-        """See ``Knows``. With the background graphs themselves, since a keeper is no process of Spark's."""
+        """See ``Knows``. Includes the background graphs, since a keeper cannot read Spark's broadcasts."""
         kb = self.of.kb
         return self.of if kb is None else replace(self.of, kb=Local(kb.value))
 

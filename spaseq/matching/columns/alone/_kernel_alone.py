@@ -1,4 +1,4 @@
-"""An event that came alone: its triples in, the solutions of its graph patterns and a batch of one event out.
+"""A single event → the solutions of its graph patterns, and a batch of one event.
 
 ``asked``, the same for all events, has tables in one array:
 
@@ -18,10 +18,10 @@
     of a GPM    its question
     of a column its GPM, and which pick it is
 
-An event begins ``at`` a place in ``store`` with its position, time, number, and place on the window's axis;
-how many events were kept before it, the number of ``codes``, the number of triples; the rank of its stream,
-that stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on ``store`` has, for each event
-that is kept, where its solutions of each question begin; then the solutions.
+An event is stored from position ``at`` of ``store`` on: its position, time, number, and place on the window's
+axis; how many events were kept before it; the numbers of ``codes`` and of its triples; its stream's rank,
+the stream, its graph's name, and the terms of its triples. From ``FIRSTS`` on, ``store`` has the places where
+each kept event's solutions of each question begin, and then the solutions.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ STREAM: Final = 8
 GRAPH: Final = 9
 EVENT_HEADER: Final = 10
 
-#: The events stand before this place in ``store``: there is room for more than the largest event has.
+#: Events are stored before this position of ``store``, which leaves more room than the largest event needs.
 FIRSTS: Final = 1 << 13
 
-#: In place of a size: LARGE: too many solutions, or a filter that compiled code cannot decide. UNSEEN: a
-#: filter reads a term of unknown value, which is written after the header.
+#: Values returned instead of a size. LARGE: too many solutions, or a filter that compiled code cannot decide.
+#: UNSEEN: a filter reads a term of unknown value; its id is written after the header.
 LARGE: Final = -1
 UNSEEN: Final = -2
 #: The code of a term of unknown value.
@@ -114,7 +114,7 @@ UNKNOWN: Final = -1
 
 
 class JoinMachine(NamedTuple):
-    """What the joins of an event work on; in compiled code, the addresses of the arrays' first numbers.
+    """The arrays on which the joins of an event work; in compiled code, the addresses of their first numbers.
 
     ``numbers`` and ``codes`` are those of terms, ``floats`` those of a stack.
     """
@@ -191,8 +191,8 @@ def _continued(
 ) -> int:
     """Join rows of ``bound`` values with a table of question ``a``, which is described at ``step``.
 
-    Writes the joined rows to ``spare``; returns their number, ``LARGE`` or ``UNSEEN``. The last table's rows
-    are filtered at once: many may be known of which few pass.
+    Writes the joined rows to ``spare``; returns their number, ``LARGE`` or ``UNSEEN``. Rows of the last table
+    are filtered at once, since few of many joined rows may pass.
     """
     asked, known, batch = x.asked, x.known, x.batch
     width, table, keys, others = asked[WIDTH], asked[step + TABLE], asked[step + KEYS], asked[step + OTHERS]
@@ -246,7 +246,9 @@ def _passed(x: JoinMachine, a: int, at: int, rows: int, count: int, bound: int) 
 
 @part
 def _solved(x: JoinMachine, a: int, at: int) -> tuple[int, int]:
-    """Return how many rows question ``a`` has in an event, or ``LARGE`` or ``UNSEEN``; and where they are."""
+    """Return the number of rows of question ``a`` in an event, or ``LARGE`` or ``UNSEEN``; and where the rows
+    are.
+    """
     asked, batch = x.asked, x.batch
     rows, bound, width = asked[SCRATCH], 0, asked[WIDTH]
     spare = rows + asked[ROWS] * width
@@ -280,7 +282,7 @@ def _solved(x: JoinMachine, a: int, at: int) -> tuple[int, int]:
 
 @part
 def _describe(x: JoinMachine, at: int) -> None:
-    """Write the head of the batch: the event, where its columns stand, and the rows of each GPM."""
+    """Write the head of the batch: the event, where its columns begin, and the rows of each GPM."""
     asked, store, batch = x.asked, x.store, x.batch
     begin = FIRSTS + store[at + BEFORE] * asked[QUESTIONS]
     end, columns = begin + asked[QUESTIONS], asked[COLUMNS]

@@ -43,10 +43,10 @@ class Counts(NamedTuple):
 
 
 class SolvedEvent:
-    """A single event with one solution, as numbers, of which objects are made on demand.
+    """A single event with one solution, as numbers, from which objects are made on demand.
 
-    ``numbers``: as in a log; ``values``: the values of the solution's ``names``. Its terms are kept while
-    it is referenced. It answers like a ``SolvedBatch`` that has the event.
+    ``numbers``: the event as in ``Singles``' log; ``values``: the values of the solution's ``names``. Its
+    terms are kept while it is referenced. It has the methods of a ``SolvedBatch`` of this event.
     """
 
     __slots__ = ("__weakref__", "_clock", "_dictionary", "_event", "_names", "_numbers", "_values")

@@ -1,4 +1,4 @@
-"""Takes events that come alone for a query: what its GPMs ask of each, and what they say, as an array."""
+"""Take single events for a query: join its GPMs with each event, and write the solutions as an array."""
 
 from __future__ import annotations
 
@@ -34,23 +34,25 @@ from spaseq.terms.dictionary import Dictionary
 
 Ints = npt.NDArray[np.int64]
 
-#: Compiled code reads all triples of an event for each of a pattern's; larger events are left to columns.
+#: The most triples of an event for compiled code, which reads all of them for each triple of a pattern.
+#: Larger events are evaluated by columns.
 _MOST_TERMS: Final = 3 * FEW_TRIPLES
 
 #: Solutions of several background graphs are joined for each query up to this size.
 _MOST_KNOWN: Final = 1 << 16
 
-#: There is room for this many rows of a pattern in an event at first.
+#: Initial room for rows of a pattern in an event.
 _FEW_ROWS: Final = 32
 
-#: A join, where the program of its filters begins and ends, and where in a row the values are that it reads.
+#: A join, the begin and end of its filters' program, and the positions in a row of the values that the
+#: program reads.
 _Compiled = tuple[SingleJoin, tuple[Cell, Cell], list[int]]
 
 
 class Joins:
     """Joins of an event's triples by compiled code; ``batch`` is the event in the layout of ``nfa``'s kernel.
 
-    Patterns that are more than a join of few triples and filters of numbers are given their solutions.
+    Compiled code joins few triples and filters numbers. The solutions of other patterns are given to it.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class Joins:
             table += [0, len(known.places), len(known.others), int(is_last), *known.places]
 
     def take(self, singles: Singles, event: Single) -> int:
-        """Join the event that was written last; return what ``_kernel_alone.alone`` does."""
+        """Join the event that was written last; return the result of ``_kernel_alone.alone``."""
         if len(event.terms) > _MOST_TERMS:
             return k.LARGE
         for _, solve, at in self._given:
@@ -149,7 +151,7 @@ class Joins:
         return self._run(singles)
 
     def take_given(self, singles: Singles, solved: Sequence[Values]) -> int:
-        """Do ``take`` with the solutions of each pattern, if they are given of all."""
+        """Do ``take`` with given solutions, for all patterns."""
         for number, _, at in self._given:
             self._give(at, solved[number])
         return self._run(singles)
@@ -185,7 +187,7 @@ class Joins:
         return size
 
     def _learn(self) -> None:
-        """Has what is known now."""
+        """Load the background tables as they are now."""
         versions = [known.version for known, _ in self._asked]
         tables = [known.packed() for known, _ in self._asked]
         shared = [
@@ -193,7 +195,7 @@ class Joins:
         ]
         self._is_small = len(tables) == 1 or sum(shared) <= _MOST_KNOWN
         if self._is_small:
-            # The only one is that of all queries that ask it.
+            # A single table is not copied: all queries that ask for it share it.
             self._known = tables[0] if len(tables) == 1 else np.concatenate(tables)
             begin = 0
             for (_, at), table in zip(self._asked, tables, strict=True):
@@ -222,7 +224,7 @@ def _program(join: SingleJoin, programs: Programs) -> tuple[tuple[Cell, Cell], l
     return programs.write(code, place.__getitem__), [place[name] for name in sorted(read)]
 
 
-# Takes events that come alone for a query: what its GPMs say of each, as an array that a kernel reads.
+# Single events for a query → the solutions of its GPMs, as an array that a kernel reads.
 
 #: Streams have a bit each.
 _MOST_STREAMS: Final = 62
@@ -258,7 +260,8 @@ class Taking:
         # The patterns to evaluate; the events so far, if there are any.
         self._asked: Sequence[PushedPattern] = ()
         self._singles: Singles | None = None
-        # The joins of events; of events with solutions that Python has found; and what makes both.
+        # The joins of events; the joins of events with solutions found in Python; and the function that makes
+        # both.
         self._joins: Joins | None = None
         self._by_python: Joins | None = None
         self._make: Callable[..., Joins] = Joins
@@ -277,9 +280,9 @@ class Taking:
         return None if self._singles is None else self._singles.counts()
 
     def take(self, event: Single, start: int, axis: int, oldest: int) -> Ints | None:
-        """Take an event, and give it to the kernel; ``axis``: its place there.
+        """Take an event, and write it for the kernel; ``axis``: its place on the window's axis.
 
-        None if it is too large for that. The array that is returned holds until the next event.
+        None if the event is too large for that. The returned array is valid until the next event.
         """
         singles, joins = self._singles, self._joins
         if singles is None or joins is None:
@@ -293,7 +296,7 @@ class Taking:
         return joins.batch
 
     def solve(self, event: Single) -> list[Values] | None:
-        """Return the GPMs' solutions in an event, which is not taken; None if it is too large."""
+        """Return the GPMs' solutions in an event without taking it; None if the event is too large."""
         singles, joins = self._singles, self._joins
         if singles is None or joins is None:
             singles, joins = self._begin(event.clock)
@@ -304,7 +307,7 @@ class Taking:
     def take_solved(
         self, event: Single, start: int, axis: int, oldest: int, solved: Sequence[Values]
     ) -> Ints:
-        """Do ``take`` for an event with these solutions, of ``solve``."""
+        """Do ``take`` for an event with these solutions, which ``solve`` has returned."""
         singles = self._singles
         assert singles is not None
         by_question = dict(zip(singles.asked, solved, strict=True))
@@ -317,17 +320,17 @@ class Taking:
         return joins.batch
 
     def _write_anew(self, singles: Singles, event: Single, position: int, axis: int) -> bool:
-        """Write an event as the first one: the events before it become a batch. Returns whether it fits."""
+        """Turn the single events into a batch, and write this one as the first; return whether it fits."""
         self._history.end_singles()
         return singles.write(event, position, axis)
 
     def count(self, solved: Sequence[Values]) -> None:
-        """Counts an event of which ``solve`` has given this, and which is not taken alone."""
+        """Count an event with the solutions that ``solve`` returned, which is not taken as a single event."""
         if self._singles is not None:
             self._singles.count(solved)
 
     def tables(self, solved: Sequence[Sequence[Values]]) -> list[Solutions]:
-        """What ``solve`` has given of some events as columns, GPM by GPM."""
+        """Return the results of ``solve`` for some events as columns, GPM by GPM."""
         found = []
         for asked, of in zip(self._asked, zip(*solved, strict=True), strict=True):
             at = np.repeat(np.arange(len(of)), [*map(len, of)])
@@ -373,7 +376,7 @@ class Taking:
         return self._singles, self._joins
 
     def _given(self, rows: int) -> Joins:
-        """Return the joins of events with solutions that are given, up to this many of a pattern."""
+        """Return the joins for events with given solutions, up to this many of a pattern."""
         joins = self._by_python
         if joins is None or joins.rows < rows:
             room = 1 << max(rows - 1, 31).bit_length()
@@ -381,6 +384,6 @@ class Taking:
         return joins
 
     def _ranks(self, of: PushedPattern) -> int:
-        """Return the ranks of a pattern's streams, a bit each."""
+        """Return the ranks of a pattern's streams as bits."""
         ranks = self._streams
         return -1 if of.streams is None else sum(1 << ranks[s] for s in of.streams if s in ranks)

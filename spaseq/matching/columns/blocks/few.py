@@ -1,4 +1,4 @@
-"""Matches made one by one from their events, and blocks split where such matches come between."""
+"""Matches made one by one from their events, and blocks split where such matches belong in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spaseq.matching.columns.history import History
 from spaseq.matching.host import Key
 from spaseq.matching.model import Choice, Found, Occurrence, Row
 
-# Blocks of columns in the order of delivery, split where matches come between that are made one by one.
+# Blocks of columns in the order of delivery, split where matches that are made one by one belong.
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -72,7 +72,7 @@ FEW: Final = 32
 class Few(Found):
     """A match of some events; Ω is their solutions side by side. It keeps their terms.
 
-    Most callbacks read little of it, so it holds numbers until it is read.
+    It keeps numbers until its fields are read, since most callbacks read little of a match.
     """
 
     __slots__ = ("_held", "_sites", "_steps")

@@ -1,8 +1,8 @@
-"""Blocks of matches: what matchers give.
+"""Blocks of matches, as matchers return them.
 
-Most matches are nothing but events and, as Ω, their solutions side by side. Those are columns: which events,
-which solution of each (``plain.Columns``). What has to be put together exactly comes as objects (``Found``),
-in blocks of their own. The other side, what users see of a block, is ``spaseq.results.batch.MatchBatch``.
+Most matches consist only of events and, as Ω, their solutions side by side. Such matches are columns: which
+events, and which solution of each (``plain.Columns``). Matches that need more come as objects (``Found``), in
+separate blocks. For the users' view of a block, see ``spaseq.results.batch.MatchBatch``.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class Solved(NamedTuple):
 class Block(ABC):
     """Matches of one query, in the order of delivery. Iterating yields each with its partition.
 
-    A matcher makes one of all matches that a call completes (``Columns`` if they are plain, ``blocks`` for a
-    few objects); later calls must not overwrite anything in it.
+    A matcher puts all matches that a call completes into one block: ``Columns`` if they are plain, ``blocks``
+    for a few objects. Later calls must not overwrite anything in it.
     """
 
-    #: Whether some matches are columns, which may keep many more events than the matches have.
+    #: Whether some matches are columns, which may keep many more events in memory than the matches have.
     is_of_columns: ClassVar[bool] = False
 
     @property
@@ -108,7 +108,9 @@ class Block(ABC):
         """Return the partition of one match."""
 
     def at(self, i: int) -> tuple[Block, int]:
-        """Return the block of match i, itself or one of several, and the match's number there."""
+        """Return the block that contains match i (itself, or one of its parts), and the match's number
+        there.
+        """
         return self, i
 
     @abstractmethod

@@ -123,9 +123,9 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class EventSite:
-    """Where in the sequence an event is taken: its GPM, and its Kleene, if any.
+    """A position in the sequence at which events are taken: its GPM, and its Kleene, if it is in one.
 
-    ``begins``: it is the first event of an iteration. ``own``: the Kleene's variables.
+    ``begins``: its event is the first of an iteration. ``own``: the Kleene's variables.
     """
 
     number: int
@@ -136,7 +136,7 @@ class EventSite:
 
 
 class Sites:
-    """The sites of a query, by number; ``gpms`` are its GPMs, as sites number them."""
+    """A query's sites, by number; ``gpms`` are its GPMs, in the numbering that the sites use."""
 
     def __init__(self, sites: Sequence[EventSite], gpms: Sequence[str]) -> None:
         self.all = tuple(sites)
@@ -228,7 +228,9 @@ class Columns(Block):
         return Columns(self.sites, self.stretch, keys, offsets, places, site, rows)
 
     def elsewhere(self, stretch: Stretch, places: Ints, rows: Ints | None) -> Columns:
-        """Return the matches with places and rows in another stretch, which has their events, too."""
+        """Return the same matches on another stretch that also has their events, with their places and rows
+        there.
+        """
         keys = self.keys.copy()
         if self.form is not None:
             return Columns.alike(self.sites, stretch, keys, places, self.form, rows)
@@ -336,7 +338,7 @@ class Columns(Block):
 
     @cached_property
     def form(self) -> tuple[int, ...] | None:
-        """The sites of each match, if they are the same in all."""
+        """The sites of a match's events, if they are the same in all matches."""
         if not len(self) or len(self.site) % len(self):
             return None
         size = len(self.site) // len(self)
@@ -418,7 +420,7 @@ class Columns(Block):
 
     @cached_property
     def _begun(self) -> list[Ints]:
-        """For each Kleene, how many iterations began before each event, and in all."""
+        """For each Kleene, the number of iterations that began before each event, and the total."""
         found = []
         for number in range(len(self.sites.kleenes)):
             begins = self.sites.begins & (self.sites.kleene == number)
@@ -474,7 +476,9 @@ class Columns(Block):
 
     @cached_property
     def _listed(self) -> tuple[list[EventSite], list[int], list[int], list[int]]:
-        """For each event its site, its batch in the stretch, its number there, and its solution's."""
+        """For each event its site, its batch in the stretch, its number in the batch, and its solution's
+        number.
+        """
         stretch = self.stretch
         which = stretch.where(self.places)
         sites = [self.sites.all[site] for site in self.site.tolist()]

@@ -1,4 +1,4 @@
-"""The matches of one query among those of many; and matches with a copy of their events alone."""
+"""The matches of one query among those of many; and matches with only a copy of their own events."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class _Whole:
 
 
 class Share(Block):
-    """Consecutive matches of a block. There may be very many shares, each of a match or two.
+    """Consecutive matches of a block: one of many shares, often of one or two matches each.
 
     Its values are slices of the values of all shares.
     """
@@ -323,8 +323,8 @@ def _together(blocks: Sequence[Columns]) -> Columns:
 
 # Kept matches with a copy of their events, instead of all events that arrived together.
 
-#: A copy is made if there are at least this many times more events than those of the matches, and at least as
-#: many as the next constant.
+#: A copy is made if the block keeps this many times more events than its matches have, and at least as many
+#: events as the next constant says.
 _SPARSE: Final = 8
 _WORTH: Final = 1 << 10
 
