@@ -92,7 +92,7 @@ def retrieve(
     ``rejected``.
 
     A path's score is the cosine between the vectors of its text and of the question, times the weight of its
-    expression. If a path matches several expressions, the highest weight counts. Without a question, the
+    expression. If a path matches several expressions, the highest score counts. Without a question, the
     score is the weight. Among equal scores, shorter paths come first, then the order is by text. ``embed``
     returns vectors for texts, a row for each; the default hashes words and their trigrams
     (``spaseq.paths.retrieval.ranking``). Results are deterministic, but if the budget cuts off paths, which
