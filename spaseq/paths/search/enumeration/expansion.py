@@ -187,7 +187,7 @@ class Expansion:
 
 
 class Trace:
-    """An unfinished path: its last edge and node, and the path before. ``length`` is the cost of its edges."""
+    """An unfinished path: its last edge and node, and the path before; ``length`` is its edges' cost."""
 
     __slots__ = ("before", "forward", "length", "node", "predicate", "states")
 
