@@ -61,7 +61,7 @@ def to_networkx(result: Iterable[Path | Ranked] | Terms) -> Any:
 def svg(network: Any) -> str:
     """Return the paths of ``to_networkx`` as an SVG document, with depth from left to right.
 
-    All edges from one node to another are one arrow, whose label has a line for each edge.
+    All edges from one node to another are one arrow; its label has a line for each edge.
     """
     nodes = list(network)
     if not nodes:

@@ -217,7 +217,7 @@ class KnowledgeGraph(Terms):
         ``foaf:name``), the last segment of an IRI, or a short literal. Only letters and digits are compared.
         If no node has the name, the nodes with the most similar names are returned; ``Candidate.by`` says how
         they differ. Among equal scores, the node with more edges comes first. ``labels`` are more predicates
-        (or one) whose values are names; indexes of the latest few are kept. Raises QueryError for a label
+        (or one) with names as values; indexes of the latest few are kept. Raises QueryError for a label
         that no edge has.
         """
         _not_negative("k", k)

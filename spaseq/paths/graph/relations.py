@@ -223,7 +223,7 @@ class Relations:
         return row
 
     def _single(self, step: Step) -> Pointers:
-        """Return the pointers of one predicate, whose edges are in ``targets`` in both directions."""
+        """Return the pointers of one predicate; ``targets`` has its edges in both directions."""
         pointers = np.zeros(self._edges.nodes + 1, dtype=np.int64)
         number = self._predicate(step.predicates[0])
         if number is None:

@@ -82,7 +82,7 @@ def retrieve(
 
     A topic that is not a term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment
     of an IRI. All nodes with this name are topics. ``graph.link`` returns them, or nodes with similar names.
-    ``labels`` are more predicates (or one) whose values are names.
+    ``labels`` are more predicates (or one) with names as values.
 
     An expression is a list of relation names as a language model writes them, such as ``["^starred_actors",
     "release_year"]``. Names are local names, labels, prefixed names or IRIs of predicates; ``^`` goes from

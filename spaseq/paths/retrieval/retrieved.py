@@ -44,7 +44,7 @@ class Citations:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def lines(self, edges: Iterable[Numbers]) -> list[str]:
-        """Return a line for each edge, but not for those that only give a label: its triple, ``[1] [2]``."""
+        """Return a line for each edge: its triple, ``[1] [2]``. Edges that only give a label have no line."""
         names = names_of(self.graph)
         return [self._line(edge, names) for edge in edges if not names.is_told(edge)]
 

@@ -44,7 +44,7 @@ class Tarjan(NamedTuple):
 
 @inlined
 def _open(place: int, first: int, depth: int, time: int, room: Tarjan, component: Nodes) -> None:
-    """Begin to search a place whose transitions begin at ``first``."""
+    """Begin to search a place; its transitions begin at ``first``."""
     room.numbers[place] = room.low[place] = time
     component[place] = -1
     room.path[depth] = place

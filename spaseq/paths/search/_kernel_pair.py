@@ -1,6 +1,6 @@
 """The kernel for one pair of nodes: breadth-first searches of the product from both ends.
 
-Arrays are as in ``_kernel``. Each step searches a whole level, on the side whose next level has fewer edges
+Arrays are as in ``_kernel``. Each step searches a whole level, on the side with fewer edges in its next level
 (Pohl, *Bi-directional search*, 1971). An edge joins the searches if it leads from the last level ahead to the
 last level behind. All shorter paths with edges have been ruled out by then, so the edge is on a shortest
 path.

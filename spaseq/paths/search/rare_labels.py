@@ -1,8 +1,7 @@
 """The rare labels of an expression, where a search begins in the middle and goes both ways.
 
-The places that lead to a cheap cut, and those that it leads to, are marked first, each once. The search then
-begins only where a path across the cut begins, and only passes marked places. Lazy chain automata do the same
-with the rarest event of a sequence.
+The places before and after a cheap cut are marked first, each once. The search then begins only where a path across the cut begins, and only passes
+marked places. Lazy chain automata do the same with the rarest event of a sequence.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Marks:
 
 
 def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) -> Marks:
-    """Mark the places that lead to a cut, and those that it leads to.
+    """Mark the places that lead to a cut, and the places that a cut leads to.
 
     The two products read the same paths from opposite ends. Their states have the same numbers.
     """

@@ -181,7 +181,7 @@ class Linker:
                     yield node, NameKind(int(index.kinds[place])), likeness
 
     def connected(self, index: Index, places: Ids) -> list[int]:
-        """Return those of ``places`` whose nodes have the most edges, at most 64."""
+        """Return at most 64 of ``places``, of the nodes with most edges first."""
         nodes = index.numbers[places]
         degrees = np.where(
             nodes < len(self.degrees), self.degrees[np.minimum(nodes, len(self.degrees) - 1)], 0
@@ -232,7 +232,7 @@ class Linkers:
         self.made: dict[tuple[int, ...], Linker] = {}
 
     def by(self, labels: tuple[int, ...]) -> Linker:
-        """Return the linker whose names include the values of the predicates ``labels``."""
+        """Return the linker with names that include the values of the predicates ``labels``."""
         found = self.made.get(labels)
         if found is None:
             file = None if labels else self._graph.file

@@ -182,7 +182,7 @@ def _trigrams(name: bytes) -> npt.NDArray[np.int64]:
 
 _WORD: Final = re.compile(r"[^\W_]+")
 
-#: The most words of a name whose other orders are tried, and of a phrase in which names are looked for.
+#: At most this many words: of a name to try in other orders, and of a phrase to look for names in.
 _MOST_TURNED: Final = 6
 _MOST_WORDS: Final = 40
 

@@ -41,7 +41,7 @@ def block(file: KeptFile, name: str) -> Array:
 
 
 def blocks(file: KeptFile, prefix: str) -> dict[str, Array]:
-    """Return the arrays of a file whose names begin with a prefix; keys are the rest of the names."""
+    """Return the arrays of a file with names that begin with a prefix; keys are the rest of the names."""
     return {name.removeprefix(prefix): block(file, name) for name in file.names() if name.startswith(prefix)}
 
 

@@ -148,7 +148,7 @@ def _turned(
 
 
 def _replaced(column: Nodes, places: Ids, come: Flags, go: Flags, order: Ids, new: Nodes) -> Nodes:
-    """Return a column without the edges that ``go``; those that ``come`` are inserted in this order."""
+    """Return a column without removed edges (``go``), and with added ones (``come``) in ``order``."""
     kept = np.ones(len(column), dtype=np.bool_)
     kept[places[go]] = False
     shifted = places[come] - np.searchsorted(np.sort(places[go]), places[come])

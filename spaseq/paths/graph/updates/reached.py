@@ -22,7 +22,7 @@ from spaseq.terms.dictionary import Term
 #: Two nodes, by the ids of their terms.
 Pair = tuple[int, int]
 
-#: The time of edges and pairs that always count, and of those that never did.
+#: The times of edges and pairs that always count, and of edges and pairs that never did.
 ALWAYS: Final = math.inf
 NEVER: Final = -math.inf
 
