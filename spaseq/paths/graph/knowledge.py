@@ -294,9 +294,9 @@ class KnowledgeGraph(Terms):
     ) -> Paths:
         """Return the paths; each is found when it is read. See ``find_paths``. Warns as ``pairs`` does.
 
-        ``mode`` is as in GQL: ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE
-        |
-        ACYCLIC]``. It applies to each pair of endpoints. ``shortest=k`` means SHORTEST k.
+        ``mode`` is as in GQL:
+        ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE | ACYCLIC]``.
+        It applies to each pair of endpoints. ``shortest=k`` means SHORTEST k.
 
         With ``weights``, the shortest paths are the cheapest. ``weights`` is a mapping of predicates to
         positive numbers (others cost 1), or an array with the cost of each edge in the order of ``edges()``.

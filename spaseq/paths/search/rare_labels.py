@@ -1,7 +1,8 @@
 """The rare labels of an expression, where a search begins in the middle and goes both ways.
 
-The places before and after a cheap cut are marked first, each once. The search then begins only where a path across the cut begins, and only passes
-marked places. Lazy chain automata do the same with the rarest event of a sequence.
+The places before and after a cheap cut are marked first, each once. The search then begins only where a path
+across the cut begins, and only passes marked places. Lazy chain automata do the same with the rarest event of
+a sequence.
 """
 
 from __future__ import annotations
