@@ -1,4 +1,4 @@
-"""Paths as a graph of networkx, and as a picture."""
+"""Graphs and paths as a networkx graph, and as a picture."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LONGEST: Final = 40
 def to_networkx(result: Iterable[Path | Ranked] | Terms) -> Any:
     """Return a graph, or the triples of a retrieval or of ``g.paths``, as a ``networkx.MultiDiGraph``.
 
-    Its nodes are rdflib terms with a ``label``. The key of an edge is its predicate; it has a ``label``.
-    Nodes of paths have the ``depth`` in edges at which they are first met, 0 where a path begins; edges of a
-    retrieval the ``score`` of the best path that has them.
+    The nodes are rdflib terms with a ``label``. The key of an edge is its predicate; edges have a ``label``.
+    A node on a path has a ``depth``: the smallest number of edges from the beginning of a path to it. An edge
+    of a retrieval has the ``score`` of the best path with it.
 
     >>> import spaseq
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
@@ -59,9 +59,9 @@ def to_networkx(result: Iterable[Path | Ranked] | Terms) -> Any:
 
 
 def svg(network: Any) -> str:
-    """What ``to_networkx`` gives as an SVG document: beginnings on the left, the rest by depth.
+    """Return the paths of ``to_networkx`` as an SVG document, with depth from left to right.
 
-    An arrow stands for all edges from one node to another, a line of its label for each.
+    All edges from one node to another are one arrow; its label has a line for each edge.
     """
     nodes = list(network)
     if not nodes:
@@ -97,7 +97,7 @@ def _box(title: str, place: Point, kind: str) -> Drawn:
 
 
 def _half(title: str) -> float:
-    """Half of the width of a box."""
+    """Return half of the width of a box."""
     return len(title) * CHARACTER / 2 + _PADDING
 
 

@@ -1,4 +1,4 @@
-"""What a path query will do: its automaton, and with a graph, where the search begins and why."""
+"""The plan of a path query: its automaton and, with a graph, where the search begins and why."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from spaseq.paths.search.pairs import rare_cut
 class PathPlan:
     """A path query's plan. ``str`` shows it to people, ``as_json`` to programs.
 
-    ``edges``: how many edges of the graph each step can take; ``first``: how many the first transitions
-    take from either end, when neither is given. ``middle``: the steps that the search begins with then, if
-    not at an end, and how many edges they can take. All are empty without a graph.
+    ``edges`` maps each step to the number of edges that it can take. ``first`` and ``middle`` are for a
+    search without given ends. ``first``: how many edges the first transitions can take from the sources and
+    from the targets. ``middle``: the steps in the middle that the search begins with, and how many edges they
+    can take; None if it begins at an end. Without a graph, ``edges`` is empty, and both are None.
     """
 
     path: str
@@ -38,7 +39,7 @@ class PathPlan:
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
+        """Return the plan as plain values."""
         return {
             "path": self.path,
             "sequence": self.sequence,

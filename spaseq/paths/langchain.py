@@ -1,7 +1,7 @@
-"""Path retrieval as a retriever of LangChain's: a language model plans, the graph answers.
+"""Path retrieval as a LangChain retriever: a language model plans, the graph answers.
 
 Needs ``spaseq[langchain]``. The plan is made by ``spaseq.paths.retrieval.planning``. The best paths for the
-question are documents.
+question are returned as documents.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from spaseq.paths.retrieval.retrieved import Retrieval
 class SpaseqRetriever(BaseRetriever):
     """Retrieves the ``k`` best paths of a graph for a question.
 
-    ``model`` is any chat model or language model of LangChain's. ``hops``: the most relations of a path
-    that it is shown. ``embeddings`` rank paths by the question, each text embedded once; without them
-    words count. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for ``spaseq.paths.retrieve``;
-    ``entities`` finds nodes by embedding, too.
+    ``model`` is any LangChain chat model or language model. ``hops`` is the most relations in a path that the
+    model is shown. ``embeddings`` ranks paths by the question and embeds each text once; without it, hashed
+    words rank them. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for ``spaseq.paths.retrieve``.
+    ``entities`` also finds nodes by embedding.
 
-    A document is a path, best first: its text, and as ``metadata`` its ``score``, ``nodes`` and ``triples``,
-    terms as in the SPARQL 1.1 results format, and its ``sources`` and ``chunks`` if there are any. A name of
-    no node is taken for the one spelled most like it;
-    then ``linked`` says so. There is no document if no node has a name like those in the question. Names and
-    relations that the graph does not know are left out, with a warning to the logger ``spaseq``.
+    A document is a path, best first: its text, and ``metadata`` with its ``score``, ``nodes`` and
+    ``triples``, and its ``sources`` and ``chunks`` if there are any. Terms are as in the SPARQL 1.1 results
+    format. A name that no node has is linked to the node with the most similar name; ``linked`` in the
+    metadata then says so. There are no documents if no node has a name like those in the question. Unknown
+    names and relations are left out, with a warning to the logger ``spaseq``.
 
     Raises OutputParserException for an answer of the model without names or relation paths (see
     ``spaseq.paths.retrieval.answers``), and pydantic's ValidationError for invalid fields, such as labels
@@ -64,7 +64,7 @@ class SpaseqRetriever(BaseRetriever):
     _planner: Planner = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check the fields together. Vectors are kept as long as the retriever."""
+        """Check the fields, and make the planner. The retriever keeps the vectors of texts."""
         super().model_post_init(context)
         embed = None if self.embeddings is None else CachedEmbed(self.embeddings.embed_documents)
         self._planner = Planner(
@@ -80,7 +80,7 @@ class SpaseqRetriever(BaseRetriever):
         )
 
     def retrieval(self, question: str, config: RunnableConfig | None = None) -> Retrieval:
-        """Return all that was found, with topics and warnings."""
+        """Return the whole ``Retrieval`` for a question, with topics and warnings."""
         try:
             return self._planner.retrieval(question, partial(self._ask, config))
         except AnswerError as error:
@@ -100,7 +100,7 @@ class SpaseqRetriever(BaseRetriever):
 
 
 def chunks_of(store: VectorStore) -> Chunks:
-    """Return the ``chunks`` of a vector store of LangChain's: documents by their ids."""
+    """Return a ``chunks`` function that looks up documents in a LangChain vector store by their ids."""
 
     def found(sources: list[str]) -> dict[str, str]:
         documents = store.get_by_ids(sources)

@@ -1,7 +1,7 @@
-"""Path retrieval as a retriever of LlamaIndex's: a language model plans, the graph answers.
+"""Path retrieval as a LlamaIndex retriever: a language model plans, the graph answers.
 
 Needs ``spaseq[llamaindex]``. The plan is made by ``spaseq.paths.retrieval.planning``. The best paths for the
-question are nodes of text.
+question are returned as text nodes.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from spaseq.paths.retrieval.planning import Planner
 from spaseq.paths.retrieval.ranking import CachedEmbed, Chunks
 from spaseq.paths.retrieval.retrieved import Ranked, Retrieval
 
-#: A prompt is given to the model as it is, whatever braces it has.
+#: Passes a prompt to the model unchanged, even if it has braces.
 _AS_IT_IS: Final = PromptTemplate("{text}")
 
 
 class SpaseqRetriever(BaseRetriever):
     """Retrieves the ``k`` best paths of a graph for a question.
 
-    ``llm`` is any language model of LlamaIndex's. ``hops``: the most relations of a path that it is
-    shown. ``embed_model`` ranks paths by the question, each text embedded once; without it words count.
-    ``budget``, ``labels``, ``mode`` and ``chunks`` are as for ``spaseq.paths.retrieve``; ``entities`` finds
-    nodes by embedding, too; ``options`` are those of LlamaIndex's ``BaseRetriever``.
+    ``llm`` is any LlamaIndex language model. ``hops`` is the most relations in a path that the model is
+    shown. ``embed_model`` ranks paths by the question and embeds each text once; without it, hashed words
+    rank them. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for ``spaseq.paths.retrieve``.
+    ``entities`` also finds nodes by embedding. ``options`` are those of LlamaIndex's ``BaseRetriever``.
 
-    A node is a path, best first, with its score: its text, which alone is for models, and as ``metadata`` its
-    ``nodes`` and ``triples``, terms as in the SPARQL 1.1 results format, and the ``sources`` and ``chunks``
-    behind it if there are any. The id depends on the path alone. A
-    name of no node is taken for the one spelled most like it; then ``linked`` says so. There is no node if
-    no node of the graph has a name like those in the question. Names and relations that the graph does not
-    know are left out, with a warning to the logger ``spaseq``.
+    Each text node is a path with its score, best first. Models see only its text. The ``metadata`` has its
+    ``nodes`` and ``triples``, and its ``sources`` and ``chunks`` if there are any. Terms are as in the SPARQL
+    1.1 results format. The id depends on the path alone. A name that no node has is linked to the node with
+    the most similar name; ``linked`` in the metadata then says so. The result is empty if no node of the
+    graph has a name like those in the question. Unknown names and relations are left out, with a warning to
+    the logger ``spaseq``.
 
-    Raises TypeError for another graph or model, RetrievalError for numbers that make no sense,
-    QueryError for labels that no edge has; when retrieving OutputParserException for an answer of the model
+    Raises TypeError if ``graph`` or ``llm`` has another type, RetrievalError for numbers out of range,
+    QueryError for labels that no edge has. Retrieving raises OutputParserException for an answer of the model
     without names or relation paths (see ``spaseq.paths.retrieval.answers``). ``aretrieve`` runs in a thread.
     """
 
@@ -76,7 +76,7 @@ class SpaseqRetriever(BaseRetriever):
         self._planner = Planner(graph, k, hops, embed, budget, labels, mode, chunks, entities)
 
     def retrieval(self, question: str) -> Retrieval:
-        """Return all that was found, with topics and warnings."""
+        """Return the whole ``Retrieval`` for a question, with topics and warnings."""
         try:
             return self._planner.retrieval(question, lambda prompt: self._llm.predict(_AS_IT_IS, text=prompt))
         except AnswerError as error:
@@ -103,9 +103,9 @@ def _node(ranked: Ranked, found: Retrieval) -> NodeWithScore:
 
 
 def chunks_of(store: BasePydanticVectorStore | BaseDocumentStore) -> Chunks:
-    """Return the ``chunks`` of a store of LlamaIndex's: nodes by their ids.
+    """Return a ``chunks`` function that looks up text nodes in a LlamaIndex store by their ids.
 
-    A vector store that keeps vectors only has no texts; the document store of its index has them.
+    A vector store that only keeps vectors has no texts; then use the document store of its index.
     """
 
     def found(sources: list[str]) -> dict[str, str]:

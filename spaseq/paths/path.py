@@ -1,4 +1,4 @@
-"""A path, as it was found; paths as text for a prompt, as plain values for JSON, and as RDF."""
+"""A path that was found, and how to show paths: as text for a prompt, as values for JSON, and as RDF."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Nodes and the edges between them, as numbers of ``graph``; ``len`` is the number of edges.
+    """A path: nodes and the edges between them, as numbers of ``graph``; ``len`` is the number of edges.
 
-    ``cost``: the sum of the weights of its edges, if the path was found by weights.
-
-    ``forward[i]`` says whether edge ``i`` leads from ``nodes[i]`` to ``nodes[i + 1]`` or back. A path of no
-    edges may stand at a ``stranger``, a term that is no node of the graph; its node is then
-    ``graph.nodes``.
+    ``forward[i]``: edge ``i`` leads from ``nodes[i]`` to ``nodes[i + 1]``; if False, it leads from ``nodes[i
+    + 1]`` to ``nodes[i]``. ``cost`` is the sum of the edges' weights, if the search had weights. A path
+    without edges may be at a ``stranger``, a term that is not a node of the graph; the number of its node is
+    then ``graph.nodes``.
     """
 
     graph: Snapshot = field(repr=False, compare=False)
@@ -42,25 +41,25 @@ class Path:
 
     @property
     def edges(self) -> tuple[tuple[int, int, int], ...]:
-        """The edges as the graph has them: subject, predicate, object."""
+        """The edges as numbers, in the direction of the graph: subject, predicate, object."""
         ends = zip(self.nodes, self.nodes[1:], self.predicates, self.forward, strict=False)
         return tuple((a, p, b) if ahead else (b, p, a) for a, b, p, ahead in ends)
 
     @property
     def terms(self) -> tuple[RdflibTerm, ...]:
-        """The nodes as terms."""
+        """The nodes as rdflib terms."""
         if self.stranger is not None:
             return (to_rdflib(self.stranger),)
         return tuple(map(self.graph.term, self.nodes))
 
     @property
     def start(self) -> RdflibTerm:
-        """The node where it begins."""
+        """The first node."""
         return self.terms[0]
 
     @property
     def end(self) -> RdflibTerm:
-        """The node where it ends."""
+        """The last node."""
         return self.terms[-1]
 
     @property
@@ -81,12 +80,12 @@ class Path:
         return text
 
 
-#: An edge by the numbers of subject, predicate and object.
+#: An edge: the numbers of its subject, predicate and object.
 Numbers = tuple[int, int, int]
 
 
 def path_text(path: Path, names: Names) -> str:
-    """A path by its labels, as ``Kismet → starred actors → Edward Arnold``; ``←`` against the edge."""
+    """Return a path with labels, as ``Kismet → starred actors → Edward Arnold``; ``←`` against the edge."""
     text = one_line(names.node(path.nodes[0]))
     for predicate, ahead, node in zip(path.predicates, path.forward, path.nodes[1:], strict=True):
         arrow = "→" if ahead else "←"
@@ -95,13 +94,13 @@ def path_text(path: Path, names: Names) -> str:
 
 
 def triple_text(edge: Numbers, names: Names) -> str:
-    """A triple by its labels, on one line: ``(Kismet, starred actors, Edward Arnold)``."""
+    """Return a triple with labels, on one line: ``(Kismet, starred actors, Edward Arnold)``."""
     s, p, o = edge
     return f"({one_line(names.node(s))}, {one_line(names.predicate(p))}, {one_line(names.node(o))})"
 
 
 def path_json(path: Path) -> dict[str, Any]:
-    """The nodes and triples of a path; terms as in the SPARQL 1.1 results format."""
+    """Return the nodes and triples of a path; terms as in the SPARQL 1.1 results format."""
     return {
         "nodes": [json_term(term) for term in path.terms],
         "triples": [[json_term(term) for term in triple] for triple in path.triples],
@@ -109,7 +108,7 @@ def path_json(path: Path) -> dict[str, Any]:
 
 
 def rdf(graph: Snapshot, edges: Iterable[Numbers]) -> rdflib.Graph:
-    """Triples as an rdflib graph, with the prefixes of theirs."""
+    """Return edges as an rdflib graph, with the prefixes of ``graph``."""
     found = rdflib.Graph()
     for prefix, namespace in graph.prefixes.items():
         found.bind(prefix, namespace, replace=True)
@@ -119,11 +118,11 @@ def rdf(graph: Snapshot, edges: Iterable[Numbers]) -> rdflib.Graph:
 
 
 def triple(graph: Snapshot, edge: Numbers) -> tuple[RdflibTerm, RdflibTerm, RdflibTerm]:
-    """An edge as terms."""
+    """Return an edge as rdflib terms."""
     s, p, o = edge
     return graph.term(s), graph.predicate(p), graph.term(o)
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks."""
+    """Return a text without line breaks."""
     return " ".join(text.split())

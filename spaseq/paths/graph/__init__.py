@@ -1,1 +1,1 @@
-"""Knowledge graphs: loaded, kept, changed, and called by the names that people give."""
+"""Knowledge graphs: loading, saving, changing them, and finding nodes and predicates by name."""

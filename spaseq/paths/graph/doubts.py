@@ -26,7 +26,7 @@ _KEPT: Final = 256
 def doubts(
     graph: Snapshot, expression: str | Expression, sources: Any = None, targets: Any = None
 ) -> tuple[str, ...]:
-    """Return what is doubtful about a query: predicates without edges, ends that are not nodes."""
+    """Return the warnings about a query: predicates without edges, ends that are not nodes."""
     found = graph.derived(_by_expression)(expression)
     for ends in (sources, targets):
         if ends is not None and (strangers := graph.numbers(ends)[1]):

@@ -1,4 +1,4 @@
-"""The knowledge graph that path queries are asked of."""
+"""The knowledge graph, the public class for path queries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spaseq.paths.search._kernel import Nodes
 from spaseq.paths.search.enumeration.paths import Paths, find_paths
 from spaseq.paths.search.pairs import Pairs, find_batches, find_pairs
 
-#: So many changes wait at most until they are merged.
+#: At most this many changes wait to be merged.
 _MOST_WAITING: Final = 1 << 20
 
 
@@ -41,13 +41,13 @@ class KnowledgeGraph(Terms):
     """An RDF graph for path queries; make one with ``spaseq.paths.load``.
 
     Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own.
-    Wherever terms are asked for, they are rdflib's or pyoxigraph's terms, text as in an expression
-    (``":Alice"``, ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``), absolute IRIs, or numbers of nodes.
-    ``prefixes`` are those of texts, and do not change.
+    Terms may be given as rdflib's or pyoxigraph's terms, text as in an expression (``":Alice"``,
+    ``"<http://…>"``, ``'"a literal"@en'``, ``"1999"``), absolute IRIs, or numbers of nodes. Text may use
+    ``prefixes``, which do not change.
 
-    Triples are added and removed; threads may ask and change it at the same time. A query sees the graph as
-    it is when the query begins, whatever changes meanwhile. Numbers of nodes hold until a node loses its
-    last triple; the terms of such nodes are still kept (some 150 bytes each).
+    Triples can be added and removed; threads may query and change the graph at the same time. A query sees
+    the graph as it is when the query begins. Nodes keep their numbers until a node loses its last triple;
+    then all may get new ones. The terms of lost nodes stay in memory (some 150 bytes each).
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:knows", "urn:b"), ("urn:b", "urn:knows", "urn:c")])
@@ -62,15 +62,15 @@ class KnowledgeGraph(Terms):
         self._snapshot = graph
         self._lock = threading.RLock()
         self._waiting: dict[Edge, bool] = {}
-        self._sources: dict[Edge, tuple[str, ...]] = {}  # of what waits
+        self._sources: dict[Edge, tuple[str, ...]] = {}  # of the waiting edges
         self._watches: WeakSet[Watch] = WeakSet()
 
     @property
     def snapshot(self) -> Snapshot:
-        """The graph as searches read it, as it is now.
+        """Return the graph as it is now, in the form that searches read.
 
-        Changes since the last query are merged here: a pass over all edges, or, for more changes than a
-        fiftieth of the edges, sorting all of them again.
+        Changes since the last query are merged here, in a pass over all edges. For more changes than 2,000
+        and than a fiftieth of the edges, all edges are sorted again.
         """
         if self._waiting:
             with self._lock:
@@ -83,7 +83,7 @@ class KnowledgeGraph(Terms):
 
     @property
     def now(self) -> KnowledgeGraph:
-        """A graph of its own that is as this one is now, for several questions that belong together."""
+        """Return a separate graph, as this one is now, for several queries that must see the same triples."""
         return KnowledgeGraph(self.snapshot)
 
     # --- changes
@@ -97,11 +97,13 @@ class KnowledgeGraph(Terms):
     ) -> None:
         """Add triples: an iterable of them, an rdflib graph, or a table of three columns, as for ``load``.
 
-        All or, when one is wrong, none. ``time`` is for ``watch`` with a window: a triple without a time
-        counts always; times do not go back. ``source`` names where the triples come from (``"doc7#p3"``, or
-        several sources), for retrieved paths to cite; a triple keeps the sources that it had. Costs a few µs
-        each; the next query merges them. Raises KnowledgeError with the number of the invalid triple,
-        ValueError for a time that goes back, and TypeError for a time that is not a whole number.
+        If one triple is invalid, none is added. ``time`` is for ``watch`` with a window: times must not go
+        back, and a triple without a time always counts. ``source`` names where the triples come from
+        (``"doc7#p3"``, or several sources), for retrieved paths to cite; a triple also keeps the sources that
+        it had. Adding costs a few µs per triple; the next query merges them.
+
+        Raises KnowledgeError with the number of the invalid triple, ValueError for a time that goes back, and
+        TypeError for a time that is not a whole number.
         """
         self._change(triples, True, time, (source,) if isinstance(source, str) else tuple(source))
 
@@ -138,10 +140,10 @@ class KnowledgeGraph(Terms):
         targets: Any = None,
         window: int | None = None,
     ) -> Watch:
-        """Return a standing path query: it gives the pairs that a path newly joins as triples are added.
+        """Return a standing path query, which reports the pairs that paths newly join as triples are added.
 
         With a ``window``, a triple that was added with a ``time`` counts until ``time + window``, exclusive,
-        in the same units. Triples without a time count always, and so do the triples of the graph as it was.
+        in the same units. Triples without a time, and the triples that the graph already has, always count.
         Without a window, pairs end only when triples are removed. See
         ``spaseq.paths.graph.updates.watching.Watch``.
         """
@@ -155,17 +157,17 @@ class KnowledgeGraph(Terms):
 
     @property
     def limits(self) -> Limits:
-        """What a query may take."""
+        """The limits of a query."""
         return self._snapshot.limits
 
     @property
     def prefixes(self) -> Mapping[str, str]:
-        """Those of expressions, and of terms as text."""
+        """The prefixes of expressions, and of terms given as text."""
         return self._snapshot.prefixes
 
     @property
     def contents(self) -> Contents:
-        """The arrays."""
+        """The arrays of the graph as it is now."""
         return self.snapshot.contents
 
     @property
@@ -175,11 +177,11 @@ class KnowledgeGraph(Terms):
 
     @property
     def linker(self) -> Linker:
-        """The nodes by their names; made when it is first needed, and saved with the graph."""
+        """The index of nodes by their names; made when first needed, and saved with the graph."""
         return linker_of(self.snapshot)
 
     def save(self, file: str | PathLike[str]) -> None:
-        """Save into one file, which ``spaseq.paths.open`` maps: ``spaseq.paths.graph.saved.graph.save``."""
+        """Save to one file, which ``spaseq.paths.open`` maps; see ``spaseq.paths.graph.saved.graph.save``."""
         save(self.snapshot, file)
 
     def to_turtle(self) -> str:
@@ -212,10 +214,11 @@ class KnowledgeGraph(Terms):
         """Return the nodes that a name may mean, the best first, at most ``k``.
 
         A name is a label (``rdfs:label``, ``skos:prefLabel``, ``schema:name``, then ``skos:altLabel``,
-        ``foaf:name``), the last segment of an IRI, or a short literal; letters and digits count. If
-        no node has the name, the nodes with the most similar names are given, ``by="spelling"``. Of equal
-        scores, the node with more edges comes first. ``labels`` are more predicates (or one) with names as
-        values; the indexes of a few of them are kept. Raises QueryError for a label that no edge has.
+        ``foaf:name``), the last segment of an IRI, or a short literal. Only letters and digits are compared.
+        If no node has the name, the nodes with the most similar names are returned; ``Candidate.by`` says how
+        they differ. Among equal scores, the node with more edges comes first. ``labels`` are more predicates
+        (or one) with names as values; indexes of the latest few are kept. Raises QueryError for a label
+        that no edge has.
         """
         _not_negative("k", k)
         graph = self.snapshot
@@ -233,15 +236,15 @@ class KnowledgeGraph(Terms):
     ) -> Neighbourhood:
         """Return the relations that leave a topic (a term, a name, or several), for a planner.
 
-        First the paths of one relation, then of two, up to ``hops``. Of each length the ``k`` paths that lead
-        to most nodes are kept, and only these are made longer. Each has the number of distinct nodes that it
-        leads to and ``examples`` of them, evenly spread. No path turns straight back along an edge; without
-        ``returning``, none comes back to the topic (as for ``retrieve``). ``retrieve`` takes the names, each
-        of one predicate only. Predicates of labels (``rdfs:label``, …) are left out. ``labels`` are as for
-        ``link``.
+        Paths of one relation come first, then those of two, up to ``hops``. Of each length, the ``k`` paths
+        that lead to the most nodes are kept, and only these are extended. Each path has the number of
+        distinct nodes that it leads to, and ``examples`` of them, evenly spread. No path turns straight back
+        along an edge. With ``returning=False``, no path comes back to the topic (as for ``retrieve``). The
+        relations are names for ``retrieve``; each means a single predicate. Predicates of labels
+        (``rdfs:label``, …) are left out. ``labels`` are as for ``link``.
 
-        Raises QueryError for a topic that is a name of no node, ValueError for numbers that make no sense,
-        LimitError for more memory than a query may take.
+        Raises QueryError for a name that no node has, ValueError for numbers out of range, LimitError for
+        more memory than a query may take.
         """
         return neighbourhood(self.snapshot, topic, hops, k, examples, labels, returning=returning)
 
@@ -252,8 +255,8 @@ class KnowledgeGraph(Terms):
     ) -> RelationTrie:
         """Return the relation paths that leave a topic as a trie, with grammars for constrained decoding.
 
-        Arguments are those of ``relations_of``. Nothing is expanded before it is asked for. Raises
-        QueryError for a name of no node, ValueError for ``hops`` below 1.
+        Arguments are those of ``relations_of``. The trie is expanded only as far as it is read. Raises
+        QueryError for a name that no node has, ValueError for ``hops`` below 1.
         """
         if hops < 1:
             raise ValueError(f"hops={hops}: a number from 1 on is wanted")
@@ -274,7 +277,7 @@ class KnowledgeGraph(Terms):
     def batches(
         self, expression: str | Expression, sources: Any = None, targets: Any = None
     ) -> Iterator[Pairs]:
-        """Return the same pairs in batches, as they are found: ``spaseq.paths.search.pairs.find_batches``."""
+        """Yield the pairs in batches as they are found; see ``spaseq.paths.search.pairs.find_batches``."""
         graph, sources, targets = self._checked(expression, sources, targets)
         return find_batches(graph, expression, sources, targets)
 
@@ -289,12 +292,15 @@ class KnowledgeGraph(Terms):
         budget: Budget | None = None,
         weights: Mapping[Any, float] | Any = None,
     ) -> Paths:
-        """Return the paths, found when they are asked for; see ``find_paths``. Warns as ``pairs`` does.
+        """Return the paths; each is found when it is read. See ``find_paths``. Warns as ``pairs`` does.
 
-        ``mode`` as in GQL: ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE |
-        ACYCLIC]``, per pair of endpoints; ``shortest=k`` for SHORTEST k. With ``weights`` the shortest paths
-        are the cheapest: a mapping of predicates to positive numbers (others cost 1), or an array with the
-        cost of each edge, in the order of ``edges()``. ``cost`` of a path is the sum.
+        ``mode`` is as in GQL:
+        ``[ALL | ANY | ANY SHORTEST | ALL SHORTEST | SHORTEST k] [WALK | TRAIL | SIMPLE | ACYCLIC]``.
+        It applies to each pair of endpoints. ``shortest=k`` means SHORTEST k.
+
+        With ``weights``, the shortest paths are the cheapest. ``weights`` is a mapping of predicates to
+        positive numbers (others cost 1), or an array with the cost of each edge in the order of ``edges()``.
+        The ``cost`` of a path is the sum.
         """
         _not_negative("max_paths", max_paths)
         budget_given(budget)
@@ -304,7 +310,7 @@ class KnowledgeGraph(Terms):
         )
 
     def _checked(self, expression: str | Expression, sources: Any, targets: Any) -> tuple[Snapshot, Any, Any]:
-        """Return the graph as it is now and the ends of a query. Warns of what is doubtful."""
+        """Return the graph as it is now and the ends of a query; issue the warnings of ``doubts``."""
         graph = self.snapshot
         sources, targets = (list(ends) if isinstance(ends, Iterator) else ends for ends in (sources, targets))
         for doubt in doubts(graph, expression, sources, targets):
@@ -314,7 +320,7 @@ class KnowledgeGraph(Terms):
     def check(
         self, expression: str | Expression, sources: Any = None, targets: Any = None
     ) -> tuple[str, ...]:
-        """Return what is doubtful about a query: predicates without edges, ends that are not nodes."""
+        """Return the warnings about a query: predicates without edges, ends that are not nodes."""
         return doubts(self.snapshot, expression, sources, targets)
 
 

@@ -1,4 +1,4 @@
-"""Files, graphs, tables and triples → columns of ids."""
+"""Load files, graphs, tables and triples into columns of ids."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from spaseq.terms.interop import from_rdflib
 if TYPE_CHECKING:  # whoever has one of them has imported it
     import rdflib
 
-#: What a graph is loaded from; tables are any that have columns.
+#: The source that a graph is loaded from; a table is any object with columns.
 Source: TypeAlias = "str | PathLike[str] | rdflib.Graph | Iterable[tuple[Any, Any, Any]] | Any"
 
 _LINES: Final = {"nt": "nt", "ntriples": "nt", "nq": "nq", "nquads": "nq"}
@@ -51,7 +51,7 @@ _HEADERS: Final = frozenset(("subject", "source", "head", "from", "s"))
 #: The predicate of edges without a name, and the attributes of networkx edges that have it.
 _EDGE: Final = "edge"
 _NAMING: Final = ("predicate", "relation", "label")
-#: With a base, other texts are names.
+#: Texts that are terms even with a base; other texts are then names.
 _ABSOLUTE: Final = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://|urn:)\S+|" + _QUOTED.pattern, re.DOTALL)
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]+)?")
 _HEAD: Final = 1 << 12
@@ -78,10 +78,10 @@ def load_triples(
     only: str | None = None,
     sources: str | None = None,
 ) -> Loaded:
-    """Return the triples of a source; KnowledgeError for what cannot be read, with file and line.
+    """Return the triples of a source. Raises KnowledgeError, with file and line, if it cannot be read.
 
-    ``form`` is the extension that the name of a file should have, ``base`` what plain names are appended to,
-    ``only`` the IRI of the one named graph to read, ``sources`` what ``Noted`` takes.
+    ``form`` replaces the extension of a file. ``base`` is the IRI that plain names are appended to. ``only``
+    is the IRI of the one named graph to read. ``sources`` is the argument of ``Noted``.
     """
     noted = None if sources is None else Noted(sources)
     if isinstance(source, str | PathLike):
@@ -133,18 +133,18 @@ def _no_format(path: Path, extension: str, form: str | None) -> str:
 
 
 def _is_worth_it(path: Path) -> bool:
-    """Whether the file takes longer to read than the compiled scanner to load."""
+    """Return whether the file takes longer to read than the compiled scanner takes to load."""
     return path.stat().st_size >= WARM_UP or "spaseq.sources.scan.fast" in sys.modules
 
 
 def _is_plain(path: Path) -> bool:
-    """Whether a file of lines does not begin with a declaration, which would make it Turtle."""
+    """Return False if a file of lines begins with a declaration, and so is Turtle."""
     head = next(unmarked(read_blocks(path)), b"")
     return not _BASE.match(head[:_HEAD])
 
 
 def _lines(path: Path, form: str) -> Loaded | None:
-    """N-Triples and N-Quads by the compiled scanner; None if a line is bad."""
+    """Load N-Triples or N-Quads with the compiled scanner; return None if a line is invalid."""
     # Here, because compiled code takes a while to load.
     from spaseq.sources.scan.fast import Quads
 
@@ -186,7 +186,7 @@ def _parsed(
 
 
 def _only(quads: Iterable[Quad], name: str, path: Path) -> Iterator[Quad]:
-    """The quads of one named graph. Raises KnowledgeError if there are none."""
+    """Yield the quads of one named graph. Raises KnowledgeError if there are none."""
     seen = dict[str, None]()
     for quad in quads:
         graph = getattr(quad.graph_name, "value", "")
@@ -199,7 +199,7 @@ def _only(quads: Iterable[Quad], name: str, path: Path) -> Iterator[Quad]:
 
 
 def _rows(file: Iterable[str], separator: str, path: Path) -> Iterator[tuple[str, str, str]]:
-    """The rows of an edge list: subject, predicate and object, or only two nodes."""
+    """Yield the rows of an edge list as triples; rows of two nodes get the predicate ``edge``."""
     if separator == "\t":
         reader = csv.reader(file, delimiter=separator, quoting=csv.QUOTE_NONE)
     else:
@@ -228,7 +228,7 @@ def _prefixes(base: str | None) -> dict[str, str]:
 
 
 def _named(triples: Iterable[Any], base: str | None) -> Iterator[Any]:
-    """Triples with plain names as IRIs, if there is a base; numbers as objects stay numbers."""
+    """Yield triples; with a base, plain names become IRIs and objects that are numbers become literals."""
     if base is None:
         return iter(triples)
     return ((_name(s, base), _name(p, base), _value(o, base)) for s, p, o in triples)
@@ -248,7 +248,7 @@ def _value(value: Any, base: str) -> Any:
 
 
 def _network(graph: Any, base: str | None) -> Iterator[tuple[Any, Any, Any]]:
-    """The edges of a graph of networkx; its nodes are names, numbers too."""
+    """Yield the edges of a networkx graph; its nodes, even numbers, are names."""
 
     def node(value: Any) -> Any:
         text = str(value) if isinstance(value, int | float) else value
@@ -284,7 +284,7 @@ def _collected(
 
 
 def triples_of(source: Any) -> Iterator[tuple[Term, Term, Term]]:
-    """The triples of what is in memory: an rdflib graph, a table, an iterable. Raises KnowledgeError."""
+    """Yield the triples of an rdflib graph, a table or an iterable. Raises KnowledgeError."""
     if isinstance(source, str | PathLike):
         name = fspath(source)
         raise KnowledgeError(
@@ -313,10 +313,10 @@ def _predicate(value: Any) -> NamedNode:
 
 
 def term(value: Any, *, literals: bool = False) -> Term:
-    """A term from what stands for one: a term of rdflib or pyoxigraph, or text.
+    """Return the term for a value: a term of rdflib or pyoxigraph, or text.
 
-    Text is a term as N-Triples writes it, or an absolute IRI; any other text is a plain literal where
-    ``literals`` may stand, and so are Python's numbers, dates and so on. Raises TypeError or ValueError.
+    Text is a term as N-Triples writes it, or an absolute IRI. If ``literals`` are allowed, any other text is
+    a plain literal, and Python's numbers, dates and so on are literals. Raises TypeError or ValueError.
 
     >>> term("http://example.org/a")
     <NamedNode value=http://example.org/a>
@@ -336,7 +336,7 @@ def term(value: Any, *, literals: bool = False) -> Term:
 
 @lru_cache(_KEPT)  # the same predicates and nodes come again and again
 def _written(text: str, literals: bool) -> Term:
-    """A term from text, see ``term``."""
+    """Return the term for a text; see ``term``."""
     if _QUOTED.fullmatch(text):
         quad = next(iter(parse(f"<x:x> <x:x> {text} .", RdfFormat.N_TRIPLES)))
         found: Term | Triple = quad.object

@@ -1,9 +1,10 @@
-"""What people and language models call the nodes and predicates of a graph.
+"""The names of nodes and predicates, as people and language models write them.
 
-A label is the ``rdfs:label`` (else the ``skos:prefLabel``, else the ``schema:name``) of a term, one without
-a language or in English before others; without one it is the IRI's local name, unescaped, with spaces for
-``_``. Names are the same if their letters and digits are, whatever their case: ``starred_actors`` is
-``starredActors`` is ``Starred Actors``. Of a predicate ``people.person.born_in``, ``born_in`` is a name, too.
+The label of a term is its ``rdfs:label``, or its ``skos:prefLabel``, or its ``schema:name``, in this order.
+Labels without a language or in English come before others. A term without any of them is labelled with the
+IRI's local name, unescaped, with spaces for ``_``. Names are equal if their letters and digits are, in any
+case: ``starred_actors``, ``starredActors``, ``Starred Actors``. A predicate ``people.person.born_in`` also
+has the name ``born_in``.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ LABELS: Final = (
     NamedNode("http://schema.org/name"),
     NamedNode("https://schema.org/name"),
 )
-#: Sorts of names of predicates: the first is taken where there is one.
+#: Kinds of names of predicates: a full name takes precedence over the part after the last dot.
 _NAME: Final = 0
 _TAIL: Final = 1
 
-#: So many labels are kept.
+#: At most this many labels are kept.
 _MOST_KEPT: Final = 1 << 20
 
-#: How the names of the blocks of a file begin that are the index of predicates.
+#: The prefix of the names of the blocks of a file that hold the index of predicates.
 INDEX: Final = "names.predicates."
 
 _COMMA: Final = ", "
@@ -47,7 +48,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Names:
-    """The labels of a graph's terms, and its predicates by name. All are kept; threads may share them."""
+    """The labels of a graph's terms, cached, and its predicates by name. Threads may share it."""
 
     def __init__(self, graph: Snapshot) -> None:
         self._graph = graph
@@ -59,7 +60,7 @@ class Names:
         self._index: Index | None = None
 
     def node(self, number: int) -> str:
-        """The label of a node."""
+        """Return the label of a node."""
         found = self._nodes.get(number)
         if found is None:
             label = self._label(number)
@@ -69,12 +70,12 @@ class Names:
         return found
 
     def is_told(self, edge: tuple[int, int, int]) -> bool:
-        """Whether an edge only says what its subject is called, as all that names it does."""
+        """Return whether an edge only gives the label that texts show for its subject anyway."""
         s, p, o = edge
         return p in self._labelling and self.node(s) == self.node(o)
 
     def predicate(self, number: int) -> str:
-        """The label of a predicate, in words."""
+        """Return the label of a predicate, split into words."""
         found = self._predicates.get(number)
         if found is None:
             iri = self._graph.ox_predicate(number)
@@ -84,7 +85,7 @@ class Names:
         return found
 
     def unmistakable(self, number: int) -> str:
-        """A name of a predicate that no other has: its label, else its last segment, else its IRI."""
+        """Return a name that no other predicate has: the label, the last segment, or otherwise the IRI."""
         iri = self._graph.ox_predicate(number)
         local, label = _local(iri.value).strip(), " ".join(self.predicate(number).split())
         for name in (local,) if key(local) == key(label) else (label, local):
@@ -93,9 +94,9 @@ class Names:
         return f"<{iri.value}>"
 
     def expression(self, relations: Sequence[str]) -> Expression:
-        """The path expression of a list of relation names, ``^`` before those read from object to subject.
+        """Return the path expression of a list of relation names; ``^`` goes from object to subject.
 
-        A name that several predicates have stands for all of them. Raises QueryMeaningError for one that no
+        A name that several predicates have means any of them. Raises QueryMeaningError for a name that no
         predicate has.
         """
         source = QueryText(_COMMA.join(map(str, relations)), "<relations>")
@@ -127,7 +128,7 @@ class Names:
         return steps[0] if len(steps) == 1 else Alternative(steps)
 
     def _find(self, name: str) -> list[NamedNode]:
-        """The predicates of a name: an IRI, a prefixed name, or what predicates are called."""
+        """Return the predicates that a name means: an IRI, a prefixed name, a label or a last segment."""
         iri = name.removeprefix("<").removesuffix(">")
         prefix, colon, local = iri.partition(":")
         if colon and prefix in self._graph.prefixes:
@@ -146,7 +147,7 @@ class Names:
 
     @property
     def index(self) -> Index:
-        """The predicates by their labels and last segments, and by what stands after the last dot in one."""
+        """The index of predicates by label, by last segment, and by its part after the last dot."""
         if self._index is None:
             file = self._graph.file
             self._index = Index.of(self._entries()) if file is None else Index.of_arrays(blocks(file, INDEX))
@@ -176,7 +177,7 @@ class Names:
 
 
 def local_name(term: Term) -> str:
-    """What a term is called without a label.
+    """Return the name of a term that has no label.
 
     >>> local_name(NamedNode("http://example.org/Flags%20of_Our_Fathers"))
     'Flags of Our Fathers'
@@ -203,5 +204,5 @@ def _preference(literal: Literal) -> tuple[int, str, str]:
 
 
 def names_of(graph: Snapshot) -> Names:
-    """Return the names of a graph's terms, which the graph keeps."""
+    """Return the names of a graph's terms, which the graph caches."""
     return graph.derived(Names)

@@ -1,4 +1,4 @@
-"""Terms, texts and numbers as people give them → terms, and the numbers of a graph's nodes."""
+"""Turn the caller's terms, texts and numbers into terms, and into the numbers of a graph's nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spaseq.paths.language.parser import parse_term
 from spaseq.paths.search._kernel import Ids
 from spaseq.terms.dictionary import UNBOUND, Term
 
-#: With these, a text is an IRI.
+#: A text with one of these schemes is an IRI.
 _SCHEME: Final = re.compile(
     "about|ark|arn|cid|data|did|doi|file|ftp|geo|hdl|https?|info|ipfs|ipns|isbn|ldap|mailto|mid|news|ni|oid"
     "|sip|sms|tag|tel|urn|uuid|wss?|xmpp",
@@ -33,7 +33,7 @@ _PREFIX: Final = re.compile(r"(?:[^\W\d_][\w.-]*)?")
 def read_term(
     value: Any, prefixes: Mapping[str, str], known: Callable[[Term], bool] = lambda _: False
 ) -> Term:
-    """A term, from one of rdflib's or pyoxigraph's, or from text as an expression or N-Triples writes it.
+    """Return the term for a term of rdflib or pyoxigraph, or for text as in an expression or N-Triples.
 
     A text with an undeclared prefix is an IRI if this IRI is ``known``. Raises QueryError, with the place,
     for a text that is not a term, and TypeError for another object.
@@ -58,7 +58,7 @@ def read_term(
 
 
 def _no_iri(text: str, name: str, prefixes: Mapping[str, str]) -> QueryMeaningError:
-    """What to say of a text with a colon that is no IRI."""
+    """Return the error for a text with a colon that is not an IRI."""
     source = QueryText(text, "<term>")
     if _SCHEME.fullmatch(name) or not _PREFIX.fullmatch(name):
         return source.error(QueryMeaningError, "this is not an IRI", 0)
@@ -70,7 +70,7 @@ def _no_iri(text: str, name: str, prefixes: Mapping[str, str]) -> QueryMeaningEr
     return source.error(QueryMeaningError, f"the prefix '{name}:' is not declared", 0, hint)
 
 
-# Tuples, since a union is made anew each time.
+# Tuples, because a union type would be built at each use.
 _TERMS: Final = (NamedNode, BlankNode, Literal)
 _NUMBERS: Final = (int, np.integer)
 _ONE: Final = (str, int, *_TERMS)
@@ -80,7 +80,7 @@ _MOST_KEPT: Final = 1 << 20
 
 
 def no_node(number: int, nodes: int) -> KeyError:
-    """The error for a number that is no node's, of so many."""
+    """Return the error for a number that is not a node's, in a graph with ``nodes`` nodes."""
     return KeyError(
         f"the graph has no node {number}: numbers are those of nodes, here all below {nodes:,}; "
         f"the literal is written as text, '{number}' for the integer, '\"{number}\"' for the string"
@@ -88,7 +88,7 @@ def no_node(number: int, nodes: int) -> KeyError:
 
 
 class Numbering:
-    """The nodes of a graph by what they are asked for by, which is kept. Threads may share it."""
+    """Turns terms and texts into numbers of nodes, with a cache. Threads may share it."""
 
     def __init__(self, contents: Contents, prefixes: Mapping[str, str]) -> None:
         self._contents = contents
@@ -98,7 +98,7 @@ class Numbering:
         self._literals: dict[tuple[str, str | None, str | None], int] = {}  # rdflib's
 
     def term(self, value: Any) -> Term:
-        """What is given as a term: ``spaseq.paths.graph.numbering.read_term``."""
+        """Return ``value`` as a term; see ``spaseq.paths.graph.numbering.read_term``."""
         return read_term(value, self._prefixes, lambda iri: self._contents.dictionary.find(iri) != UNBOUND)
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
@@ -116,7 +116,7 @@ class Numbering:
             values = list(values)
         literals = self._literals
         try:
-            if RdflibLiteral in set(map(type, values)):  # which take long to be compared
+            if RdflibLiteral in set(map(type, values)):  # comparing these literals is slow
                 ready = [
                     literals.get((str(value), value.datatype, value.language))
                     if type(value) is RdflibLiteral
@@ -159,7 +159,7 @@ class Numbering:
         return np.array(list(found), dtype=np.int64), strange
 
     def _remember(self, keys: Iterable[Any], numbers: Iterable[int]) -> None:
-        """Terms that are nodes."""
+        """Cache the numbers of the terms that are nodes."""
         if len(self._terms) > _MOST_KEPT:
             self._terms.clear()
         if len(self._literals) > _MOST_KEPT:

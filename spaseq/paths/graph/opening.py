@@ -33,22 +33,26 @@ def load(
 ) -> KnowledgeGraph:
     """Load a file, a graph of rdflib or networkx, a table of three columns, or an iterable of triples.
 
-    A file is of any RDF format that its extension names, or ``format`` (``"ttl"``), or an edge list,
-    ``.csv`` or ``.tsv``: rows of subject, predicate, object, or of two nodes, with a row of column names or
-    without. ``.gz`` and ``.zst`` are unpacked; a file that ``save`` made is opened. A dataset counts as the
-    union of its graphs, or ``graph`` is the IRI of the one named graph to read. ``base`` makes plain names
-    IRIs (``"Ada Lovelace"`` is ``base + "Ada_Lovelace"``), in edge lists, networkx graphs, tables and
-    triples; it is the prefix ``:`` then. With a base, objects that are numbers are numeric literals. Of
-    networkx edges the attribute ``predicate``, ``relation`` or ``label`` is the predicate, else a key that
-    is text, else ``edge``. ``sources`` says what names the sources of triples, which retrieved paths carry:
-    ``"graph"``, their named graphs; or the IRI of a predicate, the annotations of RDF 1.2 with it. Other
-    triples that only RDF 1.2 has (triple terms, base directions) are left out; a
-    warning says how many. The prefixes of a file or an rdflib graph may be used in expressions, beside the
-    ones given. Tables are pandas' and pyarrow's. Terms in them, and in triples, are rdflib's or
-    pyoxigraph's, or text: N-Triples, absolute IRIs, and for objects anything else, which is a plain literal.
-    A query that takes more memory than ``limits.query_bytes`` (1 GiB) ends with a LimitError.
+    Files: the extension, or ``format`` (``"ttl"``), names the RDF format, or an edge list (``.csv``,
+    ``.tsv``). The rows of an edge list are subject, predicate, object, or two nodes; a first row of column
+    names is skipped. ``.gz`` and ``.zst`` are unpacked; a file that ``save`` made is opened. A dataset is
+    read as the union of its graphs; ``graph`` is the IRI of the only named graph to read.
 
-    Raises KnowledgeError for what cannot be read, with file and line, or the number of the triple.
+    ``base`` turns plain names into IRIs (``"Ada Lovelace"`` is ``base + "Ada_Lovelace"``), in edge lists,
+    networkx graphs, tables and triples. It is then also the prefix ``:``, and objects that are numbers become
+    numeric literals. The predicate of a networkx edge is its attribute ``predicate``, ``relation`` or
+    ``label``. Without these attributes, it is the edge's key if the key is text, otherwise ``edge``.
+
+    ``sources`` says where a file names the sources of triples, for retrieved paths to cite. ``"graph"``: the
+    named graphs are the sources. The IRI of a predicate: the RDF 1.2 annotations with this predicate are.
+    Other triples that only RDF 1.2 has (triple terms, base directions) are left out; a warning says how many.
+
+    Expressions may use the prefixes of a file or an rdflib graph, and ``prefixes``. Tables are those of
+    pandas and pyarrow. Terms in tables and triples are rdflib's or pyoxigraph's, or text: N-Triples or an
+    absolute IRI. Any other text is a plain literal, as an object only. A query that takes more memory than
+    ``limits.query_bytes`` (1 GiB) ends with a LimitError.
+
+    Raises KnowledgeError for a source that cannot be read, with file and line, or the number of the triple.
     """
     if isinstance(source, str | PathLike) and _is_kept(Path(fspath(source))):
         for name, given in (("format", format), ("base", base), ("graph", graph), ("sources", sources)):
@@ -70,9 +74,9 @@ def build(
     graph: str | None = None,
     sources: str | None = None,
 ) -> KnowledgeGraph:
-    """Make the graph's file of a file, as ``load`` reads it, and return the graph.
+    """Load ``source`` as ``load`` does, save the graph to ``file``, and return the graph.
 
-    When ``source`` changes, what was made of it is refused by ``open``. Raises KnowledgeError.
+    Once ``source`` has changed, ``open`` refuses ``file``. Raises KnowledgeError.
     """
     origin = _origin(Path(fspath(source)), Path(fspath(file)))
     loaded = load(source, format=format, limits=limits, base=base, graph=graph, sources=sources)
@@ -92,20 +96,21 @@ def _origin(source: Path, file: Path) -> Origin:
 def open(
     file: str | PathLike[str], prefixes: Mapping[str, str] | None = None, limits: Limits | None = None
 ) -> KnowledgeGraph:
-    """A graph that was saved, or built by ``spaseq graph build``: mapped, not read.
+    """Open a graph that was saved, or built by ``spaseq graph build``, by mapping its file into memory.
 
-    Processes that open the same file share its pages. ``prefixes`` are added to the saved ones.
-    The header is checked here, each block when it is first needed, and all by ``spaseq graph check``:
-    checksums find damage, not malice, so open what you would unpickle.
+    Processes that open the same file share its pages. ``prefixes`` are added to the saved ones. The header is
+    checked here, and each block when it is first needed; ``spaseq graph check`` checks all blocks. Checksums
+    find damage, not malice: only open files that you would also unpickle.
 
-    Raises KnowledgeError for a file that is damaged, of another version, or older than what it was made of.
+    Raises KnowledgeError for a file that is damaged or of another version, or if the file that it was built
+    from has changed.
     """
     path = Path(fspath(file))
     return KnowledgeGraph(Snapshot(Mapped(_fresh(path)), prefixes, limits))
 
 
 def check_file(file: str | PathLike[str]) -> KnowledgeGraph:
-    """Check all of a file, and give its graph. KnowledgeError as by ``open``, or for any block."""
+    """Check all blocks of a file and return its graph. Raises KnowledgeError as ``open``, or for a block."""
     kept = _fresh(Path(fspath(file)))
     check(kept)
     return KnowledgeGraph(Snapshot(Mapped(kept)))
@@ -123,4 +128,4 @@ def _is_kept(path: Path) -> bool:
     try:
         return is_kept(path)
     except OSError:
-        return False  # what reads it says why
+        return False  # reading it will raise the error

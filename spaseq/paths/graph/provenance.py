@@ -1,4 +1,4 @@
-"""Sources of triples: the documents, passages or named graphs that say so; added, read from files, saved."""
+"""The sources of triples, which are documents, passages or named graphs: read from files, and saved."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Sources = Mapping[Edge, tuple[str, ...]]
 GRAPH: Final = "graph"
 
 _REIFIES: Final = NamedNode(f"{RDF}reifies")
-#: The blocks of a saved graph: rows of subject, predicate, object, number of a source; the sources as JSON.
+#: Blocks of a saved graph: rows of (subject, predicate, object, number of a source); the sources as JSON.
 _ROWS: Final = "sources.rows"
 _TEXTS: Final = "sources.texts"
 
 
 class Noted:
-    """Takes the sources out of a file's quads: their named graphs, or annotations with a predicate."""
+    """Collects the sources of triples from a file's quads: named graphs, or annotations with a predicate."""
 
     def __init__(self, by: str) -> None:
         """``by``: ``"graph"``, or the IRI of the predicate. Raises KnowledgeError for another text."""
@@ -44,7 +44,7 @@ class Noted:
             ) from None
 
     def passed(self, quads: Iterable[Quad]) -> Iterator[Quad]:
-        """Yield the quads that are not annotations of sources."""
+        """Yield the quads that are not annotations of sources; note the sources."""
         if self._predicate is None:
             for quad in quads:
                 if isinstance(quad.graph_name, NamedNode):
@@ -79,7 +79,7 @@ class Noted:
 
 
 def changed(sources: Sources, more: Sources, gone: Iterable[Edge]) -> Sources:
-    """Return sources with others added, and without those of some edges."""
+    """Return ``sources`` with ``more`` added, and without those of the edges ``gone``."""
     after = {edge: tuple(dict.fromkeys((*sources.get(edge, ()), *some))) for edge, some in more.items()}
     after = {**sources, **after}
     for edge in gone:
@@ -88,7 +88,7 @@ def changed(sources: Sources, more: Sources, gone: Iterable[Edge]) -> Sources:
 
 
 def arrays_of(sources: Sources) -> dict[str, Array]:
-    """Return sources as the blocks of a saved graph; none without sources."""
+    """Return sources as blocks of a saved graph; no blocks without sources."""
     if not sources:
         return {}
     numbers: dict[str, int] = {}

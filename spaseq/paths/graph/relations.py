@@ -1,4 +1,4 @@
-"""The edges of a graph as CSR arrays, a row per relation, made when a query first asks for it."""
+"""The edges of a graph as CSR arrays, with a row for each relation, made when a query first needs it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POINTER_BYTES: Final = 8
 
 
 def sort_edges(*keys: tuple[Nodes, int]) -> Ids:
-    """The order of edges by several columns, the most important first, each with its number of values."""
+    """Return the order of edges by several keys, first key first; a key is (column, number of values)."""
     order = np.arange(len(keys[0][0]), dtype=np.int64)
     for column, values in reversed(keys):
         result = np.empty_like(order)
@@ -36,7 +36,7 @@ def sort_edges(*keys: tuple[Nodes, int]) -> Ids:
 class Edges:
     """Distinct edges as columns of numbers: ``s``, ``p``, ``o``, sorted by (p, s, o).
 
-    Those of predicate ``p`` are the rows ``begins[p]`` … ``begins[p + 1]``.
+    The edges of predicate ``p`` are the rows ``begins[p]`` to ``begins[p + 1]``, exclusive.
     """
 
     s: Nodes
@@ -48,7 +48,7 @@ class Edges:
 
     @classmethod
     def of(cls, s: Nodes, p: Nodes, o: Nodes, nodes: int, predicates: int) -> Edges:
-        """From columns in any order, repetitions included."""
+        """Make edges of columns in any order, which may have duplicates."""
         order = sort_edges((p, predicates), (s, nodes), (o, nodes))
         s, p, o = s[order], p[order], o[order]
         new = np.ones(len(s), dtype=np.bool_)
@@ -60,25 +60,29 @@ class Edges:
         return len(self.s)
 
     def objects(self, s: int, p: int) -> Nodes:
-        """The objects of the edges from a node with a predicate, in order."""
+        """Return the sorted objects of the edges with subject ``s`` and predicate ``p``."""
         low, high = self.begins[p : p + 2].tolist()
-        # A number of another type than the column's would be searched in a copy of the column.
+        # The same type as the column's: otherwise searchsorted would copy the column.
         wanted, subjects = np.int32(s), self.s[low:high]
         return self.o[low + subjects.searchsorted(wanted) : low + subjects.searchsorted(wanted, "right")]
 
 
 def both_ways(edges: Edges) -> tuple[Nodes, Nodes]:
-    """``heads``: objects in the order (p, o, s). ``targets``: the objects, then the subjects so sorted."""
+    """Return ``heads``, the objects sorted by (p, o, s), and ``targets``: all objects, then the subjects.
+
+    In ``targets``, the objects are in the order of ``edges``, the subjects sorted by (p, o, s).
+    """
     # Equal keys stay in the order of the edges, which is that of the subjects.
     backwards = sort_edges((edges.p, edges.predicates), (edges.o, edges.nodes))
     return edges.o[backwards], np.concatenate([edges.o, edges.s[backwards]])
 
 
 class Relations:
-    """``pointers[row(relation)]`` and ``targets`` are the CSR arrays of a relation (see ``_kernel``).
+    """CSR arrays: ``pointers[row(relation)]`` and ``targets`` are those of a relation (see ``_kernel``).
 
-    Several threads may use it: what is there never changes, arrays are replaced by longer ones. A row is
-    there once ``_rows`` has it, the last thing done: what an exception leaves of one is written over.
+    Threads may share it: existing rows never change, and arrays are replaced by longer ones. A row exists
+    once ``_rows`` has it, which is the last step of making it. So a row that an exception leaves unfinished
+    is overwritten.
     """
 
     def __init__(
@@ -109,18 +113,18 @@ class Relations:
 
     @property
     def ways(self) -> tuple[Nodes, Nodes]:
-        """What ``both_ways`` gave of the edges."""
+        """The result of ``both_ways`` for the edges."""
         return self._heads, self._targets[: self._own]
 
     @property
     def added(self) -> int:
-        """How many bytes were added to the edges by what was asked for."""
+        """The number of bytes that rows and tests for queries have added to the edges."""
         targets = self._targets.itemsize * (len(self._targets) - self._own)
         return self._row_bytes * len(self._pointers) + targets + self._edges.nodes * len(self._passing)
 
     @property
     def pointers(self) -> Pointers:
-        """A row of offsets into ``targets`` for each relation asked for; shape (≥ rows, nodes + 1)."""
+        """A row of offsets into ``targets`` for each relation used so far; shape (≥ rows, nodes + 1)."""
         return self._pointers
 
     @property
@@ -129,7 +133,7 @@ class Relations:
         return self._targets
 
     def row(self, relation: Relation, memory: Memory | None = None) -> int:
-        """The number of a relation's row; if it must be made, ``memory`` of a query is taken for it."""
+        """Return the number of a relation's row; making a new row takes ``memory`` of the query."""
         row = self._rows.get(relation)
         if row is None:
             with self._lock:
@@ -141,27 +145,27 @@ class Relations:
         return row
 
     def single(self, predicate: NamedNode, inverse: bool, memory: Memory | None = None) -> int:
-        """The number of the row of one predicate's edges."""
+        """Return the number of the row of one predicate's edges."""
         return self.step(Step((predicate,), inverse=inverse), memory)
 
     def step(self, step: Step, memory: Memory | None = None) -> int:
-        """The number of the row of a step between any nodes."""
+        """Return the number of the row of a step without tests of nodes."""
         return self.row(Relation(step, frozenset(), frozenset()), memory)
 
     def size(self, row: int) -> int:
-        """How many edges a row has."""
+        """Return how many edges a row has."""
         return self._sizes[row]
 
     def sources(self, row: int) -> Flags:
-        """Which nodes the relation leads anywhere from."""
+        """Return a flag for each node: whether an edge of the row leaves it."""
         flags: Flags = self._pointers[row, 1:] > self._pointers[row, :-1]
         return flags
 
     def begins(self, row: int) -> Ids:
-        """The nodes that the relation leads anywhere from, in order."""
+        """Return the sorted nodes that edges of the row leave."""
         low, high = int(self._pointers[row, 0]), int(self._pointers[row, -1])
         edges = len(self._edges)
-        if high > 2 * edges:  # what was added has no column of the nodes it leads from
+        if high > 2 * edges:  # added rows have no column of sources
             return np.flatnonzero(self.sources(row))
         nodes = self._edges.s[low:high] if low < edges else self._heads[low - edges : high - edges]
         new = np.ones(len(nodes), dtype=np.bool_)
@@ -169,11 +173,11 @@ class Relations:
         return nodes[new].astype(np.int64)
 
     def ends(self, row: int) -> Nodes:
-        """The nodes that the relation leads to, some of them several times."""
+        """Return the nodes that edges of the row lead to, with duplicates."""
         return self._targets[self._pointers[row, 0] : self._pointers[row, -1]]
 
     def passing(self, tests: Tests) -> Flags:
-        """Which nodes pass all the tests."""
+        """Return a flag for each node: whether it passes all tests."""
         flags = np.ones(self._edges.nodes, dtype=np.bool_)
         for test in tests:
             for condition in test.conditions:
@@ -219,7 +223,7 @@ class Relations:
         return row
 
     def _single(self, step: Step) -> Pointers:
-        """One predicate: its edges are there already, either way."""
+        """Return the pointers of one predicate; ``targets`` has its edges in both directions."""
         pointers = np.zeros(self._edges.nodes + 1, dtype=np.int64)
         number = self._predicate(step.predicates[0])
         if number is None:
@@ -232,7 +236,7 @@ class Relations:
         return pointers
 
     def _all_but(self, step: Step) -> Pointers:
-        """Any predicate but some: the nodes that such edges lead to, each once."""
+        """Add the edges of any predicate but those of a step, without duplicates; return the pointers."""
         excluded = [number for p in step.predicates if (number := self._predicate(p)) is not None]
         taken = ~np.isin(self._edges.p, excluded)
         source, target = self._edges.s[taken], self._edges.o[taken]
@@ -245,7 +249,7 @@ class Relations:
         return self._extend(source[new], target[new])
 
     def _filtered(self, relation: Relation) -> Pointers:
-        """The edges of another row between nodes that pass tests."""
+        """Add the edges of the step between nodes that pass the tests; return the pointers."""
         row = self.step(relation.step)
         pointers = self._pointers[row]
         source = np.repeat(np.arange(self._edges.nodes, dtype=np.int32), np.diff(pointers))
@@ -254,7 +258,7 @@ class Relations:
         return self._extend(source[taken], target[taken])
 
     def _extend(self, source: Nodes, target: Nodes) -> Pointers:
-        """New edges, sorted by source."""
+        """Add edges, which are sorted by source, to ``targets``; return their pointers."""
         begin = self._used
         end = begin + len(target)
         if end > len(self._targets):

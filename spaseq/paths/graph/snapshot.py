@@ -1,4 +1,4 @@
-"""A knowledge graph as it is at one time: what one path query sees of it, its terms and their numbers."""
+"""An immutable state of a knowledge graph, as one path query sees it: its terms, their numbers, its edges."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KEPT: Final = 256
 
 _MOST_SHOWN: Final = 1 << 20
 
-#: Numbers below are doubles without overflow.
+#: Numbers of a smaller absolute value become doubles without overflow.
 _EXACT: Final = 1e300
 
 
@@ -50,18 +50,18 @@ class Terms(ABC):
     @property
     @abstractmethod
     def snapshot(self) -> Snapshot:
-        """The graph as it is now; it does not change."""
+        """The graph as it is now, as an object that does not change."""
 
     def __repr__(self) -> str:
         name = type(self).__name__
         return f"<{name}: {len(self):,} edges, {self.nodes:,} nodes, {self.predicates:,} predicates>"
 
     def __len__(self) -> int:
-        """The number of edges, that is of distinct triples."""
+        """Return the number of edges, that is, of distinct triples."""
         return self.snapshot.contents.size
 
     def __contains__(self, value: Any) -> bool:
-        """Whether a term is a node of the graph."""
+        """Return whether a term is a node of the graph."""
         return self.node(value) is not None
 
     @property
@@ -75,36 +75,36 @@ class Terms(ABC):
         return self.snapshot.contents.predicates
 
     def edges(self) -> tuple[Nodes, Nodes, Nodes]:
-        """All edges as numbers: subjects, predicates, objects, sorted by (p, s, o); each ``(len(self),)``."""
+        """Return all edges as arrays of subjects, predicates and objects (numbers), sorted by (p, s, o)."""
         edges = self.snapshot.contents.edges
         return edges.s, edges.p, edges.o
 
     def term(self, node: int) -> RdflibTerm:
-        """The term of a node."""
+        """Return the term of a node."""
         return to_rdflib(self.ox_term(node))
 
     def terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
-        """The terms of many nodes. They are kept, about a million of them."""
+        """Return the terms of many nodes. About a million terms are cached."""
         return self.snapshot.kept_terms(nodes)
 
     def ox_term(self, node: int) -> Term:
-        """The term of a node, as pyoxigraph has it."""
+        """Return the term of a node as a pyoxigraph term."""
         contents = self.snapshot.contents
         if not 0 <= node < contents.nodes:
             raise no_node(node, contents.nodes)
         return contents.dictionary.term(int(contents.node_ids[node]))
 
     def glance(self, nodes: Ids | Nodes) -> Iterator[Term]:
-        """Return the terms of many nodes, each for one look: no object is kept."""
+        """Yield the terms of many nodes; the objects are not cached."""
         contents = self.snapshot.contents
         return contents.dictionary.glance(contents.node_ids[nodes])
 
     def predicate(self, number: int) -> RdflibTerm:
-        """The IRI of a predicate."""
+        """Return the IRI of a predicate."""
         return to_rdflib(self.ox_predicate(number))
 
     def ox_predicate(self, number: int) -> NamedNode:
-        """The IRI of a predicate, as pyoxigraph has it."""
+        """Return the IRI of a predicate as a pyoxigraph term."""
         contents = self.snapshot.contents
         if not 0 <= number < contents.predicates:
             raise KeyError(number)
@@ -113,12 +113,12 @@ class Terms(ABC):
         return found
 
     def node(self, value: Any) -> int | None:
-        """The number of a node, by its term; None if the graph has no such node."""
+        """Return the number of a node, by its term; None if the graph has no such node."""
         graph = self.snapshot
         return graph.find(graph.read(value), graph.contents.node_of)
 
     def predicate_number(self, value: Any) -> int | None:
-        """The number of a predicate, by its IRI; None if no edge has it."""
+        """Return the number of a predicate, by its IRI; None if no edge has it."""
         graph = self.snapshot
         return graph.find(graph.read(value), graph.contents.predicate_of)
 
@@ -129,7 +129,7 @@ class Terms(ABC):
 
 
 class Snapshot(Terms):
-    """An RDF graph that does not change: what searches read. Threads may share it.
+    """An RDF graph that does not change, in the form that searches read. Threads may share it.
 
     Its nodes are all subjects and objects, numbered from 0; its predicates have numbers of their own.
     """
@@ -142,9 +142,10 @@ class Snapshot(Terms):
         compiled: Callable[[str | Expression], Compiled] | None = None,
         sources: Sources | None = None,
     ) -> None:
-        """``compiled`` keeps the automata of expressions: those of any graph with these prefixes.
+        """Make a graph of arrays.
 
-        ``sources`` are those of the edges; without, those of the file.
+        ``compiled`` compiles expressions and caches their automata; it can be shared with graphs that have
+        the same prefixes. ``sources`` are the sources of edges; None means those in the file of ``contents``.
         """
         self.limits = limits or Limits()
         self.prefixes: Mapping[str, str] = MappingProxyType({**contents.prefixes, **(prefixes or {})})
@@ -172,7 +173,7 @@ class Snapshot(Terms):
         return self._sources
 
     def sources_of(self, edge: tuple[int, int, int]) -> tuple[str, ...]:
-        """Return the sources of an edge: the numbers of subject, predicate, object."""
+        """Return the sources of an edge, given as the numbers of subject, predicate and object."""
         if not self.sources:
             return ()
         s, p, o = edge
@@ -180,7 +181,7 @@ class Snapshot(Terms):
         return self.sources.get((int(nodes[s]), int(predicates[p]), int(nodes[o])), ())
 
     def changed(self, changes: Mapping[Edge, bool], more: Sources) -> Snapshot:
-        """Return the graph with changes: edges that are to be there (``True``) or not, and more sources."""
+        """Return the graph with changes: edges to add (``True``) or remove (``False``), and more sources."""
         ways = None if self._relations is None else self._relations.ways
         contents = merged(self.contents, ways, changes)
         if contents is self.contents and not more:
@@ -195,14 +196,14 @@ class Snapshot(Terms):
         return after
 
     def derived(self, make: Callable[[Snapshot], _Made]) -> _Made:
-        """Return what ``make`` makes of this graph; made once, then kept."""
+        """Return ``make(self)``, computed once and then cached."""
         found = self._derived.get(make)
         if found is None:
             found = self._derived.setdefault(make, make(self))
         return cast("_Made", found)
 
     def kept_terms(self, nodes: Ids | Nodes) -> list[RdflibTerm]:
-        """See ``terms``."""
+        """Return the terms of nodes from a cache; see ``terms``."""
         if self._shown is None:
             self._shown = self._nothing_shown()
         found, known = self._shown
@@ -222,17 +223,17 @@ class Snapshot(Terms):
         return np.empty(self.nodes, dtype=np.object_), np.zeros(self.nodes, dtype=np.bool_)
 
     def read(self, value: Any) -> Term:
-        """What is given as a term, with the graph's prefixes."""
+        """Return ``value`` as a term; text is read with the graph's prefixes."""
         return self._numbering.term(value)
 
     def find(self, found: Term, numbers: Nodes) -> int | None:
-        """The number of a term, by those of ids; None if it has none."""
+        """Return the number of a term, by ``numbers``, which has a number for each id; None without one."""
         identifier = self.contents.dictionary.find(found)
         number = int(numbers[identifier]) if identifier < len(numbers) else -1
         return None if number < 0 else number
 
     def predicates_of(self, step: Step) -> list[int]:
-        """Return the numbers of the predicates that a step takes."""
+        """Return the numbers of the predicates that a step matches."""
         given = {n for p in step.predicates if (n := self.predicate_number(p)) is not None}
         return [p for p in range(self.predicates) if p not in given] if step.negated else sorted(given)
 
@@ -251,7 +252,7 @@ class Snapshot(Terms):
                         lambda node: self.find(node, self.contents.node_of),
                         self._admitted,
                     )
-                    self._product.cache_clear()  # what is being asked keeps its own
+                    self._product.cache_clear()  # running queries keep their products
         return relations
 
     def _admitted(self, condition: Condition, nodes: Nodes) -> Flags:
@@ -270,12 +271,12 @@ class Snapshot(Terms):
         return admitted
 
     def _is_too_large(self, relations: Relations) -> bool:
-        """Whether what queries have added to the edges is better forgotten."""
+        """Return whether the rows that queries have added take more than ``limits.query_bytes``."""
         most = self.limits.query_bytes
         return most is not None and relations.added > most
 
     def product(self, expression: str | Expression, *, backwards: bool = False) -> Product:
-        """The transitions of an expression's automaton bound to this graph's CSR arrays. Kept."""
+        """Return an expression's automaton, bound to this graph's CSR arrays; the latest are cached."""
         return self._product(expression, backwards)
 
     def _bind(self, expression: str | Expression, backwards: bool) -> Product:
@@ -284,7 +285,7 @@ class Snapshot(Terms):
         return Product(self.relations, found, self.nodes, self.memory(expression))
 
     def memory(self, query: str | Expression) -> Memory:
-        """What a query may take of memory."""
+        """Return the memory that a query may take."""
         return Memory(self.limits, query)
 
     def numbers(self, values: Any) -> tuple[Ids, tuple[Term, ...]]:
@@ -293,7 +294,7 @@ class Snapshot(Terms):
 
 
 def _compile(prefixes: Mapping[str, str], expression: str | Expression) -> Compiled:
-    """The automaton of an expression, with the graph's prefixes."""
+    """Compile an expression; text is read with ``prefixes``."""
     if isinstance(expression, str):
         expression = parse(expression, prefixes)
     elif not isinstance(expression, Expression):

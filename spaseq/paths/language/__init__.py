@@ -1,1 +1,1 @@
-"""Path expressions: text → tree → automaton."""
+"""Path expressions, from text to a syntax tree to an automaton."""

@@ -1,11 +1,11 @@
-"""Path expression → automaton: the position automaton (Glushkov's), as SEQ's is.
+"""Compiles a path expression to its position automaton (Glushkov's), as for SEQ.
 
-Unlike SEQ's, Kleene bounds are unrolled, since a node of the product with the graph has no counters, and
-``?`` means "or nothing". A node test is a place that takes no edge.
+There are two differences from SEQ. Kleene bounds are unrolled, because a node of the product with the graph
+has no counters. And ``?`` means "or nothing". A node test is a position that takes no edge.
 
-The automaton is also one of a sequence. An edge of the graph is an event, a step of the expression a GPM of
-one triple pattern, and the node between two steps the variable that joins them: ``:a/(:b|:c)+`` is
-``SEQ(:a , (:b | :c)+[,])``.
+The automaton is also that of a sequence. Each edge of the graph is an event, and each step of the expression
+is a GPM with one triple pattern. The node between two steps is the variable that joins them: ``:a/(:b|:c)+``
+is ``SEQ(:a , (:b | :c)+[,])``.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from spaseq.paths.language.expression import (
 )
 from spaseq.terms.dictionary import Term
 
-#: So many places of an automaton are more than anybody means; memory grows with states × nodes.
+#: The most positions of an automaton, a guess; memory grows with states × nodes.
 MOST_PLACES: Final = 4_096
 
-#: The same of edges: where parts may be left out, they grow with the square of the places.
+#: The most edges of an automaton; if parts are optional, edges grow with the square of the positions.
 MOST_EDGES: Final = 1 << 16
 
-#: The graph, as the stream that the steps' GPMs read.
+#: The graph as a stream, which the GPMs of steps read.
 GRAPH: Final = NamedNode("urn:spaseq:graph")
 
-#: A query has a window; nothing looks at this one.
+#: The window that a query must have; it is not used.
 _EVENTS: Final = 4_096
 
 _HERE: Final = s.Var("here")
@@ -70,18 +70,18 @@ class Compiled:
 
     @cached_property
     def symbols(self) -> Mapping[str, Symbol]:
-        """The steps and tests of the expression, by how they are written."""
+        """The steps and tests of the expression, by their text."""
         prefixes = self.expression.prefixes
         return {show(symbol, prefixes): symbol for symbol in read(self.expression.root)}
 
     @cached_property
     def nfa(self) -> NFA:
-        """The automaton as that of a sequence, with a GPM for each of the symbols."""
+        """The automaton as that of a sequence, with a GPM for each symbol."""
         return _as_nfa(self.expression, self.states, self.symbols)
 
 
 def compile_path(expression: Expression) -> Compiled:
-    """The automaton of an expression, equivalent states merged.
+    """Compile an expression to its automaton, with equivalent states merged.
 
     Raises QueryMeaningError if its bounds make it too large.
 
@@ -120,7 +120,7 @@ def _size(path: Path) -> int:
 
 
 def _longest(path: Path) -> Repetition | None:
-    """The outermost repetition that makes it long."""
+    """Return the outermost repetition that makes the path longest."""
     match path:
         case Repetition():
             return path
@@ -134,7 +134,7 @@ def _longest(path: Path) -> Repetition | None:
 
 
 class _Part(NamedTuple):
-    """A piece of the expression: whether it may be empty, the places it begins and ends with."""
+    """A part of the expression: whether it may be empty, and its first and last positions."""
 
     empty: bool
     first: tuple[int, ...]
@@ -145,7 +145,7 @@ _NOTHING: Final = _Part(True, (), ())
 
 
 class _Places:
-    """Numbers the places of an expression from 1, and says which may follow which."""
+    """Numbers the positions (places) of an expression from 1, and records which may follow which."""
 
     def __init__(self, expression: Expression) -> None:
         self._expression = expression
@@ -234,14 +234,14 @@ class _Places:
 
 
 def _merge(states: States) -> States:
-    """The same with states merged from which the same words lead to acceptance (Moore's refinement)."""
+    """Merge the states from which the same words are accepted (Moore's refinement)."""
     leaving: list[list[tuple[int, int]]] = [[] for _ in range(states.size)]
     for source, symbol, target in states.edges:
         leaving[source].append((symbol, target))
     followers = [[target for _, target in some] for some in leaving]
     before = _turned(followers)
-    # From equal states the shortest and the longest word are equally long. To begin with that separates the
-    # copies of a part with bounds at once, not one a round.
+    # Equal states accept shortest words of the same length, and longest ones. Beginning with these lengths
+    # separates all copies of a part with bounds at once, not one in each round.
     lengths = zip(_nearest(before, states.accepting), _farthest(followers, before), strict=True)
     block, count = _classes(lengths)
     while count < states.size:
@@ -260,13 +260,13 @@ def _merge(states: States) -> States:
 
 
 def _classes(keys: Iterable[Hashable]) -> tuple[list[int], int]:
-    """Equal keys as equal numbers, from 0 on; and how many there are."""
+    """Return a number for each key, the same for equal keys, from 0 on; and how many numbers there are."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(key, len(numbers)) for key in keys], len(numbers)
 
 
 def _nearest(before: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[int]:
-    """Of each state, how many edges acceptance is away."""
+    """Return for each state how many edges an accepting state is away."""
     distance = [-1] * len(before)
     reached = list(accepting)
     for state in reached:
@@ -280,7 +280,7 @@ def _nearest(before: Sequence[Sequence[int]], accepting: Iterable[int]) -> list[
 
 
 def _farthest(followers: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> list[int]:
-    """Of each state, how many edges can follow at most; -1 if there is no end to them."""
+    """Return for each state how many edges can follow at most; -1 if there is no limit."""
     left = [len(some) for some in followers]
     height = [-1] * len(followers)
     done = [state for state, count in enumerate(left) if count == 0]
@@ -309,7 +309,7 @@ def _turned(followers: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _as_nfa(expression: Expression, states: States, symbols: Mapping[str, Symbol]) -> NFA:
-    """The same states and edges; ``symbols`` are the steps and tests by the names of their GPMs."""
+    """Return an NFA with the same states and edges; ``symbols`` maps names of GPMs to steps and tests."""
     names = {symbol: name for name, symbol in symbols.items()}
     atoms = {name: Atom(i, name, (), ()) for i, name in enumerate(symbols, 1)}
     read = [atoms[names[symbol]] for symbol in states.symbols]
@@ -329,7 +329,7 @@ def _as_nfa(expression: Expression, states: States, symbols: Mapping[str, Symbol
 
 
 def _node(path: Path, atoms: Mapping[str, Atom], names: Mapping[Symbol, str]) -> Node:
-    """The expression as a sequence in normal form."""
+    """Return the expression as a sequence in normal form."""
 
     def inside(part: Path) -> Node:
         return _node(part, atoms, names)
@@ -371,7 +371,7 @@ def _sequence(names: Sequence[str]) -> s.Seq:
 
 
 def _group(symbol: Symbol) -> s.Group:
-    """The graph pattern of a step: one triple. Of a test: its conditions at the node."""
+    """Return the graph pattern of a step, which is one triple, or of a test: its conditions at the node."""
     if isinstance(symbol, NodeTest):
         conditions = [(c, s.Var(f"v{i}")) for i, c in enumerate(symbol.conditions)]
         triples = [

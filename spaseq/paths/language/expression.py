@@ -1,6 +1,6 @@
-"""The syntax tree of a path expression: what was written, with inverses pushed down to the steps.
+"""The syntax tree of a path expression, with inverses pushed down to the steps.
 
-Terms are pyoxigraph's. Trees are equal when they say the same; spans never take part in comparison.
+Terms are pyoxigraph's. Comparing trees ignores spans.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spaseq.terms.values import RDF_TYPE, decode
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One edge: ``:p``, ``^:p``; ``negated``: ``!(:p|:q)``, any other predicate; ``.`` excludes none."""
+    """One edge: ``:p`` or ``^:p``. If ``negated``, any predicate but these: ``!(:p|:q)``; ``.`` has none."""
 
     predicates: tuple[NamedNode, ...]
     negated: bool = False
@@ -30,9 +30,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``:p value``: the node has this value; ``:p > value``: a larger one; ``:p``: any; also ``^:p …``.
+    """A condition on a node: ``:p value``, it has this value; ``:p > value``, a larger one; ``:p``, any.
 
-    Without an ``operator`` terms are compared, with one their values, as in SPARQL.
+    ``^:p …`` is inverse. Without an ``operator``, terms are compared; with one, values, as in SPARQL.
     """
 
     predicate: NamedNode
@@ -41,7 +41,7 @@ class Condition:
     operator: str = ""
 
     def admits(self, term: Term) -> bool:
-        """Return whether a node passes that has this value. Values that have no order do not compare."""
+        """Return whether a node with the value ``term`` passes. Values that cannot be compared do not."""
         if self.value is None or not self.operator:
             return self.value is None or term == self.value
         try:
@@ -52,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class NodeTest:
-    """``[a :Film ; :year 1999]``: stays at the node, if it fulfils all the conditions."""
+    """``[a :Film ; :year 1999]``: takes no edge, and passes nodes that meet all conditions."""
 
     conditions: tuple[Condition, ...]
 
@@ -73,7 +73,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """``e{n,m}``: so many iterations; ``maximum`` None: any number."""
+    """``e{n,m}``: at least ``minimum`` and at most ``maximum`` iterations; None means any number."""
 
     part: Path
     minimum: int
@@ -86,13 +86,13 @@ Path = Step | NodeTest | Concatenation | Alternative | Repetition
 #: A predicate, and whether it is read backwards.
 Verb = tuple[NamedNode, bool]
 
-#: What one place of an expression reads: an edge, or nothing but a look at the node.
+#: What one position of an expression reads: an edge, or only a test of the node.
 Symbol = Step | NodeTest
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A path expression as it was written. Two are equal if they mean the same."""
+    """A path expression; expressions are equal if their trees are, whatever their text."""
 
     root: Path
     prefixes: Mapping[str, str] = field(compare=False, hash=False, repr=False)
@@ -103,13 +103,13 @@ class Expression:
 
 
 def either(parts: Iterable[Path]) -> Alternative:
-    """``e1|e2``, without alternatives in alternatives."""
+    """Return ``e1|e2``, without nested alternatives."""
     inner = (part.parts if isinstance(part, Alternative) else (part,) for part in parts)
     return Alternative(tuple(chain.from_iterable(inner)))
 
 
 def excluding(verbs: Iterable[Verb]) -> Path:
-    """``!(:p|^:q)``: any predicate but some."""
+    """Return ``!(:p|^:q)``: any predicate but these."""
     found = dict.fromkeys(verbs)
     forward = tuple(predicate for predicate, backwards in found if not backwards)
     backward = tuple(predicate for predicate, backwards in found if backwards)
@@ -120,7 +120,7 @@ def excluding(verbs: Iterable[Verb]) -> Path:
 
 
 def inverse(path: Path) -> Path:
-    """``^path``: the same, read from its end."""
+    """Return ``^path``: the same path, read from its end."""
     match path:
         case Step(predicates, negated, backwards):
             return Step(predicates, negated, not backwards)
@@ -135,7 +135,7 @@ def inverse(path: Path) -> Path:
 
 
 def read(path: Path) -> tuple[Symbol, ...]:
-    """All steps and tests of an expression, in the order written."""
+    """Return all steps and tests of an expression, in the order written."""
     match path:
         case Step() | NodeTest():
             return (path,)
@@ -146,12 +146,12 @@ def read(path: Path) -> tuple[Symbol, ...]:
 
 
 def steps(path: Path) -> tuple[Step, ...]:
-    """All steps of an expression, in the order written."""
+    """Return all steps of an expression, in the order written."""
     return tuple(symbol for symbol in read(path) if isinstance(symbol, Step))
 
 
 def takes_edges(path: Path) -> bool:
-    """Whether an expression can be met by a path that has edges: ``:a{0}`` and node tests cannot."""
+    """Return whether an expression can match a path with edges: ``:a{0}`` and node tests cannot."""
     match path:
         case Step():
             return True
@@ -164,7 +164,7 @@ def takes_edges(path: Path) -> bool:
 
 
 def endless(path: Path) -> Repetition | None:
-    """The first repetition without a bound that can take edges: what makes paths of any length."""
+    """Return the first unbounded repetition that can take edges, and so allows paths of any length."""
     match path:
         case Repetition(part, maximum=None) if takes_edges(part):
             return path
@@ -177,7 +177,7 @@ def endless(path: Path) -> Repetition | None:
 
 
 def show(path: Path, prefixes: Mapping[str, str], level: int = 0) -> str:
-    """An expression as text; in parentheses if it binds more loosely than ``level``.
+    """Return an expression as text, in parentheses if it binds more loosely than ``level``.
 
     >>> show(Repetition(Step((NamedNode("http://e.org/p"),), inverse=True), 2, 5), {"": "http://e.org/"})
     '(^:p){2,5}'
@@ -197,7 +197,7 @@ def show(path: Path, prefixes: Mapping[str, str], level: int = 0) -> str:
 
 
 def _show_step(step: Step, names: list[str]) -> tuple[int, str]:
-    """How tightly it binds, and its text."""
+    """Return how tightly a step binds, and its text."""
     if not step.negated:
         return (3, f"^{names[0]}") if step.inverse else (5, names[0])
     if not names:

@@ -1,4 +1,4 @@
-"""Path modes and selectors, as GQL has them (ISO/IEC 39075, path mode prefix and path search prefix)."""
+"""Path modes and selectors of GQL (ISO/IEC 39075, path mode prefix and path search prefix)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which paths are wanted for each pair of endpoints.
+    """Which paths are wanted for each pair of endpoints; by default, all paths that ``mode`` allows.
 
-    All of them; with ``count``, that many of the shortest; with ``ties``, all that are as short as the
+    With ``count``, that many of the shortest are wanted; with ``ties``, all that are as short as the
     shortest.
     """
 
@@ -51,9 +51,9 @@ MODE_WORDS: Final = ("ALL", "ANY", "SHORTEST", *Mode)
 
 
 def read_mode(text: str, shortest: int | None = None) -> Choice:
-    """``TRAIL``, ``ANY SHORTEST``, ``SHORTEST 3 ACYCLIC`` …; ``shortest=3`` is ``SHORTEST 3``.
+    """Read a mode: ``TRAIL``, ``ANY SHORTEST``, ``SHORTEST 3 ACYCLIC`` …; ``shortest=3`` is ``SHORTEST 3``.
 
-    ``ANY`` gives a shortest path: any one is as good. Raises QueryMeaningError.
+    ``ANY`` means a shortest path, because GQL allows any path. Raises QueryMeaningError.
 
     >>> read_mode("all shortest trail")
     Choice(mode=<Mode.TRAIL: 'TRAIL'>, count=None, ties=True)
@@ -78,7 +78,7 @@ def read_mode(text: str, shortest: int | None = None) -> Choice:
 
 
 def check_finite(expression: Expression, choice: Choice) -> None:
-    """Raise QueryMeaningError where all walks are wanted and there may be infinitely many of them."""
+    """Raise QueryMeaningError if all walks are wanted and there may be infinitely many."""
     culprit = endless(expression.root)
     if culprit is None or choice.mode is not Mode.WALK or not choice.everything:
         return

@@ -1,4 +1,4 @@
-"""Text → path expression.
+"""Parses text to a path expression.
 
     Expression ::= ( 'PREFIX' name ':' IRI | 'BASE' IRI )* Path
     Path       ::= Sequence ( '|' Sequence )*
@@ -10,12 +10,14 @@
     Conditions ::= '^'? ( iri | 'a' ) ( value ( ',' value )* | Order value )?
     Order      ::= '<' | '<=' | '=' | '!=' | '>=' | '>'
 
-``iri`` is ``<…>`` or a prefixed name, ``value`` one of those or a literal as in SPARQL, compared as a term
-(``1999`` is not ``1999.0``). ``.`` is an edge with any predicate. ``[…]`` takes no edge: it holds at nodes
-that have all the conditions' triples; a condition without a value asks for any. ``[:year > 1960]`` holds at
-nodes with a value that compares so, as in a SPARQL filter. ``{n,m}`` counts iterations of its element.
-``!(…)`` with forward members only takes edges forwards, with inverse members only backwards, with both either
-way (SPARQL 1.1, section 9.1).
+``iri`` is ``<…>`` or a prefixed name. ``value`` is an ``iri`` or a literal as in SPARQL, compared as a term
+(``1999`` is not ``1999.0``). ``.`` is an edge with any predicate.
+
+``[…]`` takes no edge: it passes nodes that have the triples of all conditions. A condition without a value
+accepts any value. ``[:year > 1960]`` passes nodes with a value greater than 1960, as in a SPARQL filter.
+
+``{n,m}`` counts iterations of its element. If all members of ``!(…)`` are forward, it takes edges forwards;
+if all are inverse, backwards; with both kinds, either way (SPARQL 1.1, section 9.1).
 """
 
 from __future__ import annotations
@@ -56,16 +58,16 @@ _Start = Literal["expression", "term"]
 
 _GRAMMAR: Final = "paths.lark"
 
-#: Python reads no numbers that are much longer.
+#: The most digits of a count; Python does not read much longer numbers.
 _MOST_DIGITS: Final = 1_000
 
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 
 
 def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = "<path>") -> Expression:
-    """The expression that ``text`` says; QuerySyntaxError, with its place, where it says none.
+    """Parse a path expression. Raises QuerySyntaxError, with the place of the error.
 
-    ``prefixes`` are declared beside those of the text, which win.
+    ``text`` may use ``prefixes`` and declare others; its own declarations take precedence.
 
     >>> str(parse("(:a/^:b){2,3}|!(:c|^:d)", {"": "http://example.org/"}))
     '(:a/^:b){2,3}|!(:c)|!(^:d)'
@@ -81,7 +83,7 @@ def parse(text: str, prefixes: Mapping[str, str] | None = None, filename: str = 
 
 
 def parse_term(text: str, prefixes: Mapping[str, str], filename: str = "<term>") -> Term:
-    """An IRI, a prefixed name or a literal.
+    """Parse an IRI, a prefixed name or a literal.
 
     >>> parse_term(":a", {"": "http://example.org/"})
     <NamedNode value=http://example.org/a>
@@ -101,7 +103,7 @@ def _build(source: QueryText, builder: _Builder, start: _Start) -> Any:
 
 
 def _with_a_prefix(error: QuerySyntaxError, prefixes: Mapping[str, str]) -> QuerySyntaxError:
-    """The error, with a hint if a bare word stands where a name should."""
+    """Return the error, with a hint if a bare word is where a name should be."""
     word = _WORD.match(error.text or "", error.offset - 1 if error.offset else 0)
     if word is not None and word[0] in MODE_WORDS:
         error.hint = "a mode is given apart from the expression, as in mode='ANY SHORTEST TRAIL' or --mode"

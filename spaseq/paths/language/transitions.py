@@ -1,6 +1,6 @@
-"""Automaton → transitions: the automaton without its node tests, which become part of the edges beside them.
+"""The automaton without node tests, which become part of the transitions before and after them.
 
-What every backend runs. It can be read from either end.
+All searches run this automaton. It can be read from either end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Relation:
     after: Tests
 
     def inverse(self) -> Relation:
-        """The same edges, backwards."""
+        """Return the same edges, read backwards."""
         turned = inverse(self.step)
         assert isinstance(turned, Step)
         return Relation(turned, self.after, self.before)
@@ -35,7 +35,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One step of a run: from a state, along an edge of the relation, to a state."""
+    """A transition from a state, along an edge of the relation, to a state."""
 
     source: int
     relation: Relation
@@ -44,10 +44,10 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """A path begins in ``initial`` and may end whenever a transition has led to ``accepting``.
+    """An automaton: a path begins in ``initial`` and may end after a transition to ``accepting``.
 
-    ``empty``: a path of no edges is an answer at the nodes that pass one of these sets of tests. States are
-    0 … ``size`` - 1; each lies on some way from ``initial`` to ``accepting``.
+    ``empty``: a path without edges is a result at the nodes that pass all tests of one of these sets. States
+    are 0 to ``size`` - 1; each is on some path from ``initial`` to ``accepting``.
     """
 
     size: int
@@ -57,7 +57,7 @@ class Automaton:
     empty: tuple[Tests, ...]
 
     def reversed(self) -> Automaton:
-        """What reads the same paths from their end."""
+        """Return the automaton that reads the same paths from their end."""
         transitions = (
             Transition(transition.target, transition.relation.inverse(), transition.source)
             for transition in self.transitions
@@ -70,7 +70,7 @@ class Automaton:
         )
 
     def only(self, useful: Iterable[Transition]) -> Automaton:
-        """With these transitions alone, and the states that are still of use."""
+        """Return the automaton with only these transitions, and only the states still needed."""
         transitions = tuple(useful)
         forward = _reached(
             self.initial, ((transition.source, transition.target) for transition in transitions)
@@ -93,7 +93,7 @@ class Automaton:
 
 
 def automaton_of(compiled: Compiled) -> Automaton:
-    """The automaton of an expression, without node tests.
+    """Return the automaton of an expression, without node tests.
 
     >>> from spaseq.paths.language.compile import compile_path
     >>> from spaseq.paths.language.parser import parse
@@ -129,7 +129,7 @@ def _without_tests(states: States) -> _Numbered:
 
 
 def _with_tests(expression: Expression, states: States) -> _Numbered:
-    """Tests become part of the transitions before and behind them."""
+    """Make tests part of the transitions before and after them."""
     leaving: list[list[tuple[Symbol, int]]] = [[] for _ in range(states.size)]
     for source, number, target in states.edges:
         leaving[source].append((states.symbols[number], target))
@@ -143,7 +143,7 @@ def _with_tests(expression: Expression, states: States) -> _Numbered:
                     made[start, Relation(symbol, tests, _NONE), target] = None
         if len(made) > MOST_EDGES:
             raise too_large(expression, f"more than {MOST_EDGES:,} ways from step to step")
-    # A path that may end at a node only if it passes tests ends in a state of its own.
+    # If a path may end at a node only if the node passes tests, it ends in a separate state.
     final = states.size
     for source, relation, target in tuple(made):
         for tests in accepted[target]:
@@ -156,9 +156,10 @@ def _with_tests(expression: Expression, states: States) -> _Numbered:
 
 
 def _shared_start(found: _Numbered) -> int:
-    """The state to begin in: one that is left as state 0 is, if there is one: ``:a+`` needs one state only.
+    """Return a state to begin in: another state with the same transitions as state 0, or 0 without one.
 
-    Whether state 0 accepts does not matter where no transition leads to it: ``empty`` says it.
+    With the other state, ``:a+`` needs only one state. If no transition leads to state 0, it does not matter
+    whether state 0 accepts, because ``empty`` says so.
     """
     leaving: list[set[tuple[int, int]]] = [set() for _ in range(found.size)]
     for source, number, target in found.edges:
@@ -169,7 +170,7 @@ def _shared_start(found: _Numbered) -> int:
 
 
 def _passing(leaving: Sequence[Sequence[tuple[Symbol, int]]], start: int) -> Iterator[tuple[Tests, int]]:
-    """The states that are reached from ``start`` without an edge, and the tests on the way."""
+    """Yield the states reached from ``start`` without an edge, each with the tests passed on the way."""
     seen = {(_NONE, start)}
     waiting = list(seen)
     while waiting:

@@ -1,8 +1,8 @@
-"""What a language model answers: text in, or JSON values; names of topics or relation paths out.
+"""Read the answers of language models: text or JSON values in, names of topics or relation paths out.
 
 Models think aloud, write prose and fences round their JSON, wrap a list in an object, or give one path where
-a list of paths was asked for. All of these are read. The last list in the text that has the form wanted
-counts.
+a list of paths was asked for. All of these are read. If several lists have the form wanted, the last one that
+is not empty counts; but a text with only single paths, one after the other, gives all of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OPENING: Final = re.compile(r"[\[{]")
 _ARROWS: Final = re.compile(r"\s*(?:/|->|→)\s*")
 _TERM: Final = re.compile(r"[:<]")
 
-#: At most so many brackets of an answer are tried as the beginning of JSON.
+#: At most this many opening brackets of an answer are tried as the beginning of JSON.
 _MOST_TRIED: Final = 1_000
 
 _TOPICS_FORM: Final = 'a JSON list of names, as ["Ada Lovelace"]'
@@ -41,13 +41,13 @@ _PATHS_FORM: Final = (
 
 
 class AnswerError(RetrievalError):
-    """An answer of a language model that cannot be read; says the form wanted."""
+    """An answer of a language model that cannot be read; the message shows the form wanted."""
 
 
 def read_topics(answer: Any) -> list[str]:
-    """Return the names of topics in an answer; a text without JSON is no list of names.
+    """Return the names of topics in an answer.
 
-    Raises AnswerError, with the form wanted.
+    Raises AnswerError, with the form wanted, if there are none that can be read, as in a text without JSON.
 
     >>> read_topics('<think>Who is she?</think> Sure: {"topics": ["Ada Lovelace"]}')
     ['Ada Lovelace']
@@ -59,9 +59,9 @@ def read_topics(answer: Any) -> list[str]:
 
 
 def read_paths(answer: Any) -> list[Any]:
-    """Return the relation paths in an answer, as ``retrieve`` takes them, with paths that it will reject.
+    """Return the relation paths in an answer, in the form that ``retrieve`` takes.
 
-    Raises AnswerError, with the form wanted.
+    Paths that ``retrieve`` will reject are included. Raises AnswerError, with the form wanted.
 
     >>> read_paths('One path: ["^starred", "directed_by"]')
     [['^starred', 'directed_by']]
@@ -77,7 +77,7 @@ def read_paths(answer: Any) -> list[Any]:
 
 
 def _values(answer: Any) -> list[Any]:
-    """The JSON values of an answer that may be lists."""
+    """Return the JSON values in an answer, or a list in Python's syntax if there are none."""
     if not isinstance(answer, str):
         return [answer]
     text = _REST_OF_THOUGHTS.sub("", _THOUGHTS.sub("", answer)).strip()
@@ -92,7 +92,7 @@ def _values(answer: Any) -> list[Any]:
 
 
 def _inside(text: str) -> Iterator[Any]:
-    """The lists and objects that stand in a text, outermost ones only."""
+    """Yield the outermost JSON lists and objects in a text."""
     decoder, end = json.JSONDecoder(), 0
     for opening in islice(_OPENING.finditer(text), _MOST_TRIED):
         if opening.start() < end:
@@ -136,7 +136,7 @@ def _paths(value: Any) -> list[Any] | None:
 
 
 def _path(item: Any) -> Any:
-    """One path: names that stand in one text apart, an object's path without the rest."""
+    """Return one path: a text split into its names, or the path inside an object."""
     match item:
         case str() if not _TERM.search(item):
             return _ARROWS.split(item.strip())
@@ -151,12 +151,12 @@ def _is_flat(value: Any) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a text is a name of relations alone, which is no path expression."""
+    """Return whether a text has only names of relations, and is not a path expression."""
     return not _TERM.search(text)
 
 
 def _of_object(value: dict[str, Any], read: Callable[[Any], _Value | None]) -> _Value | None:
-    """Return what the lists of an object say, the first that can be read; then its texts."""
+    """Return the first value of an object that ``read`` can read; lists and objects are tried first."""
     items = sorted(value.values(), key=lambda item: not isinstance(item, list | dict))
     return next((found for item in items if (found := read(item)) is not None), None)
 

@@ -1,10 +1,10 @@
-"""Best effort within a latency and a memory: of the ways to go on those are walked that promise most.
+"""Best-effort retrieval within a latency and a memory: the most promising edges are walked first.
 
-What comes in is a question that was read, what goes out are its paths, how like the question their texts are,
-and what was given up. An expression promises the cosine between the question and the names of its relations,
-times its weight; a path that is not complete yet, the most that one of the expressions promises which it may
-still meet. A frontier goes on with what promises most for the edges that it must look at; of the paths that
-are complete those are embedded first that promise most, until the time or the memory is used up.
+The promise of an expression is its weight times one plus the cosine between the question and the names of its
+relations. The promise of an unfinished path is the highest promise of an expression that it may still match.
+A frontier extends the paths of highest promise first, and among equals those with the highest promise per
+edge to look at. Then complete paths are embedded, highest promise first, until the time or the memory is used
+up.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from spaseq.paths.retrieval.together import Plan, Walked, prefixes_of
 from spaseq.paths.retrieval.walking import walk
 from spaseq.paths.search._kernel import Ids, Nodes
 
-#: To a clock that counts work: what a path is that is embedded, where a look at an edge is 1.
+#: Work units of embedding a path, for a clock that counts work; a look at an edge is 1.
 _RANKED: Final = 40.0
-#: So many paths are embedded at first, to see how long one takes; then for such a part of what is left.
+#: This many paths are embedded first, to measure the time of one; then as many as ``_NEXT`` of the time left
+#: allows.
 _FIRST: Final = 8
 _NEXT: Final = 0.6
 
@@ -43,9 +44,9 @@ def best_effort(
     *,
     returning: bool,
 ) -> tuple[Walked, dict[str, float], Shed]:
-    """What a question's expressions accept, as far as the budget goes; its texts' likeness; what is lost.
+    """Return the paths found within the budget, the similarity of texts to the question, and what was shed.
 
-    The path that promises most is compared in any case.
+    The path of highest promise is compared in any case.
     """
     begin = budget.clock()
     prefixes = prefixes_of(graph, ((used.expression, used.plain) for used in plan.usable))
@@ -95,7 +96,7 @@ def best_effort(
 
 
 def _next(budget: Budget, plan: Plan, begin: float, at: int, left: int) -> int:
-    """How many more paths are compared, of so many that are left, after ``at``."""
+    """Return how many of the ``left`` paths to compare next, after ``at`` of them."""
     size = left if at else min(left, _FIRST)
     if budget.latency is not None and at:
         spent = budget.clock() - begin
@@ -110,7 +111,7 @@ def _next(budget: Budget, plan: Plan, begin: float, at: int, left: int) -> int:
 
 
 def _order(prefixes: Prefixes, states: Nodes, promises: Floats, policy: Policy) -> Ids:
-    """In which order paths in these states are compared."""
+    """Return the order in which paths in these states are compared."""
     if policy is Policy.RANDOM_STATE:
         return np.random.default_rng(2).permutation(len(states))
     counts = np.bincount(states, minlength=len(prefixes))
@@ -121,7 +122,7 @@ def _order(prefixes: Prefixes, states: Nodes, promises: Floats, policy: Policy) 
 
 
 def _words(graph: Snapshot, prefixes: Prefixes, number: int) -> str:
-    """The names of an expression's relations, those of its beginning first."""
+    """Return the names of an expression's relations, first relations first."""
     return " ".join(one_line(names_of(graph).predicate(p)) for p in prefixes.predicates(number))
 
 
@@ -133,13 +134,13 @@ def _likeness(question: str | None, texts: list[str], embed: Embed) -> dict[str,
 
 
 def _shed(passed: int, left: int, compared: int, seconds: float) -> Shed:
-    """What was given up: edges in the frontier, and complete paths that were not compared."""
+    """Return what was shed: edges left out by the frontier, and complete paths that were not compared."""
     states = {"edges not walked": passed, "paths not compared": left}
     return Shed(
         partial_matches=passed + left,
         by_state={state: count for state, count in states.items() if count},
         active=passed + left > 0,
         latency=seconds,
-        # What lies behind edges that were not looked at is unknown.
+        # The number of paths over edges that were not looked at is unknown.
         recall=None if passed else compared / max(1, compared + left) if left else 1.0,
     )

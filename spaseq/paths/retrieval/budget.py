@@ -1,4 +1,4 @@
-"""What a retrieval may cost: a caller's numbers come in, checked, and what walks and ranks reads them."""
+"""The budget of a retrieval: the caller's numbers, checked, for the code that walks and ranks."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from spaseq.paths.retrieval.ranking import count_tokens
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a retrieval may cost; None is no bound.
+    """The budget of a retrieval; None means no bound.
 
     ``paths``: at most this many paths are looked at, prefixes included. If there are more, each length gets
-    half of the rest, spread evenly. ``embed`` gets the complete ones. ``tokens``: the most tokens of the
-    text; ``count`` counts the tokens of a line, by default words and punctuation marks.
+    half of the rest, spread evenly. Only complete paths are passed to ``embed``. ``tokens``: the most tokens
+    of the text; ``count`` returns the number of tokens of a line, by default words and punctuation marks.
 
-    ``latency``: the time of a question from the beginning of its walk. ``memory``: the bytes of its paths,
-    about. Under either, paths that promise least for their cost are left out first, by ``policy`` (as of an
-    ``Engine``; others than ``sharp`` are for comparison) and ``clock``.
+    ``latency`` bounds the time of a question from the beginning of its walk, ``memory`` about the bytes of
+    its paths. Under either bound, paths of lowest utility for their cost are dropped first. ``policy`` is as
+    for an ``Engine``; policies other than ``sharp`` are for comparison. ``clock`` returns the time in
+    seconds.
     """
 
     paths: int | None = 10_000
@@ -55,7 +56,7 @@ class Budget:
 
     @property
     def is_bound(self) -> bool:
-        """Whether it is best effort."""
+        """Whether a latency or a memory makes the retrieval best effort."""
         return self.latency is not None or self.memory is not None
 
 

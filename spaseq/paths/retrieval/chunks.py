@@ -1,4 +1,4 @@
-"""Passages behind triples, and nodes by embedding: what text and vectors add to a knowledge graph."""
+"""Passages of text that are the sources of triples, and nodes found by the embeddings of their labels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _Matrix = npt.NDArray[np.float32]
 
 #: Texts are embedded this many at a time.
 _AT_A_TIME: Final = 1_024
-#: Nodes that have the name looked for come before all that are only similar.
+#: The highest score by embedding, so that nodes with the name looked for come first.
 _MOST_SIMILAR: Final = 0.79
 
 
 class ChunkStore:
-    """Passages of text, by the ids that triples name as their sources: a file of Arrow that is mapped.
+    """Passages of text by id, in an Arrow table; triples name these ids as their sources.
 
-    Columns: ``id``, ``text`` and ``embedding``, a list of numbers, which may be missing.
+    Columns: ``id``, ``text`` and, optionally, ``embedding``, a list of numbers.
 
     >>> store = ChunkStore.of({"doc7#p3": "Ada Lovelace was born in London."})
     >>> store(["doc7#p3", "doc9"])
@@ -46,7 +46,7 @@ class ChunkStore:
 
     @classmethod
     def of(cls, texts: Mapping[str, str], embed: Embed | None = None) -> ChunkStore:
-        """Make a store of texts by their ids, with embeddings if a function makes some."""
+        """Make a store of texts by their ids, with embeddings if ``embed`` is given."""
         pa = _arrow()
         columns: dict[str, Any] = {"id": pa.array(texts.keys(), pa.string())}
         columns["text"] = pa.array(texts.values(), pa.string())
@@ -56,7 +56,7 @@ class ChunkStore:
 
     @classmethod
     def open(cls, file: str | PathLike[str]) -> ChunkStore:
-        """Map a file that ``save`` made, or another of Arrow's format with these columns."""
+        """Map a file that ``save`` made, or another Arrow file with these columns."""
         pa = _arrow()
         return cls(pa.ipc.open_file(pa.memory_map(fspath(file))).read_all())
 
@@ -69,7 +69,7 @@ class ChunkStore:
         return len(self.table)
 
     def __call__(self, sources: Iterable[str]) -> dict[str, str]:
-        """Return the texts of these ids; ids that the store does not have are left out."""
+        """Return the texts by these ids; ids that the store does not have are left out."""
         texts = self.table["text"]
         return {name: texts[self._rows[name]].as_py() for name in sources if name in self._rows}
 
@@ -86,10 +86,10 @@ class ChunkStore:
 
 
 class Entities:
-    """The IRIs of a graph by the embeddings of their labels, beside their names; the graph as it is now."""
+    """Finds the IRIs of a graph, as it is now, by name and by the embeddings of their labels."""
 
     def __init__(self, graph: KnowledgeGraph, embed: Embed, labels: Any = ()) -> None:
-        """``embed`` is given all labels, some at a time; ``labels`` are as for ``graph.link``."""
+        """Embed all labels, 1,024 at a time; ``labels`` are as for ``graph.link``."""
         self._graph, self._embed, self._labels = graph.now, embed, labels
         every = range(graph.nodes)
         self._nodes = [n for n, t in zip(every, graph.glance(np.arange(graph.nodes)), strict=True)
@@ -100,8 +100,8 @@ class Entities:
     def link(self, name: str, k: int = 10) -> list[Candidate]:
         """Return the nodes that a name may mean, at most ``k``: by name (``graph.link``) and by embedding.
 
-        Nodes that have the name come first, then the others by score: with
-        ``by="embedding"``, it is the cosine.
+        Nodes are sorted by score. For nodes with ``by="embedding"``, the score is the cosine, but at most
+        0.79; so nodes that have the name come first.
         """
         found = {candidate.node: candidate for candidate in self._graph.link(name, k, self._labels)}
         graph = self._graph
@@ -136,7 +136,7 @@ def _vectors(embed: Embed, texts: Sequence[str]) -> _Matrix:
 
 
 def _best(rows: _Matrix, vector: _Matrix, k: int) -> list[tuple[int, float]]:
-    """Return the rows with the greatest products, best first."""
+    """Return the ``k`` rows with the greatest products with ``vector``, and the products, best first."""
     scores = rows @ vector if len(rows) else np.zeros(0)
     order = np.argsort(-scores, kind="stable")[:k]
     return [(int(row), float(scores[row])) for row in order]

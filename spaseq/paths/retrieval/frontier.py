@@ -1,4 +1,4 @@
-"""Which of the edges that paths may take next are looked at, when a bound does not let all of them."""
+"""The choice of the edges that paths take next, when a bound does not allow looking at all of them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Floats = npt.NDArray[np.float64]
 #: Bytes of a path while it is looked at.
 PATH_BYTES: Final = 160
 
-#: The seconds of a look at an edge, until they were measured.
+#: Seconds that a look at an edge takes, a guess until it is measured.
 _EDGE: Final = 1e-6
-#: The part of the bound that walking may take, and the part of what is left of that for each length.
+#: The part of the bound that walking may take; each length of paths may take ``_LENGTH`` of what is left.
 WALKING: Final = 0.5
 _LENGTH: Final = 0.5
 
 
 class Frontier:
-    """Which edges a walk looks at, when it may not look at all. ``passed``: so many were left out."""
+    """Chooses the edges that a walk looks at under a bound. ``passed`` is the number of edges left out."""
 
     def __init__(self, prefixes: Prefixes, promises: Floats, budget: Budget) -> None:
         self._prefixes, self._promises = prefixes, promises
@@ -37,7 +37,7 @@ class Frontier:
         self._looked, self.passed = 0, 0
 
     def room(self, total: int, paths: int) -> int:
-        """Of so many edges, how many may be looked at; there are so many paths."""
+        """Return how many of ``total`` edges may be looked at, when there are ``paths`` paths already."""
         room, budget = total, self._budget
         if budget.latency is not None:
             spent = budget.clock() - self._begin
@@ -49,7 +49,10 @@ class Frontier:
         return max(room, min(total, 1))
 
     def chosen(self, states: Nodes, sizes: Ids, room: int) -> Ids:
-        """``room`` of the edges of pieces, which lead to ``states``: their places if all stood in a row."""
+        """Choose ``room`` edges; return their indexes among all edges, piece after piece.
+
+        Piece ``i`` has ``sizes[i]`` edges, which lead to ``states[i]``.
+        """
         begins, total = np.cumsum(sizes) - sizes, int(sizes.sum())
         self.passed += total - room
         if self._policy is Policy.RANDOM_STATE:
@@ -68,7 +71,7 @@ class Frontier:
         return np.sort(np.repeat(begins[order], taken) + within)
 
     def looked(self, edges: int) -> None:
-        """So many edges were looked at."""
+        """Count edges that were looked at."""
         self._looked += edges
         if isinstance(self._budget.clock, WorkClock):
             self._budget.clock.add(edges)

@@ -28,15 +28,15 @@ from spaseq.paths.retrieval.trie import ReachedNodes, further, name_of, start
 from spaseq.results.writers._json import json_term
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
-#: Names of examples are cut to so many characters in texts.
+#: Names of examples are cut to this many characters in texts.
 _LONGEST: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class RelationPath:
-    """Relations one after the other, by names that ``retrieve`` takes, ``^`` before those against the edge.
+    """A path of relations, by names that ``retrieve`` takes; ``^`` goes from object to subject.
 
-    ``count``: the number of distinct nodes that they reach; ``examples``: the numbers of some of these nodes.
+    ``count`` is the number of distinct nodes that the path reaches, ``examples`` the numbers of some of them.
     """
 
     relations: tuple[str, ...]
@@ -46,10 +46,11 @@ class RelationPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbourhood:
-    """The relation paths from some topics, shorter ones first, then by how much they reach; an iterable.
+    """The relation paths from some topics; iterating yields them.
 
-    ``unknown`` are topics that the graph does not have, ``linked`` what names were taken for; ``truncated``:
-    there are more relation paths of one length than were wanted.
+    Shorter paths come first; of one length, paths that reach more nodes. ``unknown`` are topics that the
+    graph does not have, ``linked`` the nodes that names were linked to. ``truncated``: there are more
+    relation paths of one length than ``k``.
     """
 
     graph: Snapshot = field(repr=False)
@@ -66,7 +67,7 @@ class Neighbourhood:
         return iter(self.paths)
 
     def text(self) -> str:
-        """A relation path a line, as JSON, with its count and examples by their labels."""
+        """Return a line for each relation path: the path as JSON, its count, and its examples' labels."""
         return "\n".join(map(self._line, self.paths))
 
     def _line(self, path: RelationPath) -> str:
@@ -77,7 +78,7 @@ class Neighbourhood:
         return f"{listed} ({path.count:,})" + (f": {'; '.join(shown)}" if shown else "")
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain values; terms as in the SPARQL 1.1 results format."""
+        """Return everything as plain values; terms as in the SPARQL 1.1 results format."""
         return {
             "topics": [json_term(self.graph.term(topic)) for topic in self.topics],
             "relations": [

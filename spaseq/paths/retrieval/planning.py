@@ -1,8 +1,8 @@
-"""Planning on a graph, as in RoG: a language model says what to look for, the graph what there is.
+"""Planning on a graph, as in RoG: a language model plans relation paths, and the graph finds what they reach.
 
-The model is asked twice for each question: for the names of what the question is about, which are looked for
-in the graph, and, with the relations that leave these nodes, for the relation paths that are worth walking.
-The retrievers (``langchain``, ``llamaindex``) bring the model, as ``Ask``.
+The model is asked twice for each question. First it gives the names of what the question is about, and these
+names are looked up in the graph. Then it is shown the relations that leave the nodes found, and gives the
+relation paths to walk. The retrievers (``langchain``, ``llamaindex``) pass the model as an ``Ask``.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ Question: {question}"""
 class Planner:
     """Retrieves the ``k`` best paths of a graph for a question, along the paths that a model plans.
 
-    ``hops``: the most relations of a path that the model is shown. ``embed`` ranks paths by the
-    question; without it words count. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for
-    ``spaseq.paths.retrieve``. With ``entities`` a name that no node has means the node most similar to it.
+    ``hops`` is the most relations in a path that the model is shown. ``embed`` ranks paths by the question;
+    without it, hashed words do. ``budget``, ``labels``, ``mode`` and ``chunks`` are as for
+    ``spaseq.paths.retrieve``. With ``entities``, a name that no node has means the node most similar to it.
 
     Raises RetrievalError for numbers out of range, TypeError if ``graph`` is not a KnowledgeGraph, and
     QueryError for labels that no edge has.
@@ -82,7 +82,7 @@ class Planner:
         mode_given(self.mode)
 
     def retrieval(self, question: str, ask: Ask) -> Retrieval:
-        """Return all that was found, with topics and warnings, which are logged, too.
+        """Return the best paths, with topics and warnings; also log the warnings.
 
         Raises AnswerError for an answer of the model that cannot be read.
         """
@@ -123,7 +123,11 @@ class Planner:
         return replace(found, warnings=(*warnings, *found.warnings), linked=tuple(linked))
 
     def _topics(self, graph: Snapshot, name: str) -> tuple[Ids, tuple[Term, ...], Sequence[Candidate]]:
-        """Return the nodes that a name means, the term if it is not a node, and what stands for the name."""
+        """Return the nodes that ``name`` means, ``name`` as a term, and the candidates that it was linked to.
+
+        A term is returned only if the graph has no such node. Raises QueryError if ``name`` is not a term,
+        and no node has this name or a similar one.
+        """
         try:
             return find_topics(graph, name, self.labels, alike=self.entities is None)
         except QueryError:

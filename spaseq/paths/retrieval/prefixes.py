@@ -1,9 +1,9 @@
-"""Several expressions walked together: what their paths begin with in common is walked once.
+"""Several expressions walked together, so that common prefixes of their paths are walked once.
 
-The automata are read as one. Its states are *sets* of their states (the subset construction), made when the
-walk reaches them. Two expressions stay in the same state as long as they read the same. So the paths walked
-are the nodes of one tree: what several expressions, or several longer paths, begin with is one node. For
-lists of relations the automaton is their trie.
+The automata are combined into one. Its states are *sets* of their states (the subset construction), made when
+the walk reaches them. Two expressions stay in the same state as long as they read the same edges. So the
+paths walked form one tree: a common prefix of several expressions or paths is one node. For lists of
+relations, the automaton is their trie.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.language.expression import Expression
 from spaseq.paths.language.transitions import Tests, Transition, automaton_of
 
-#: A state of each automaton that can be in one, by the automaton's number.
+#: A set of (number of an automaton, state of this automaton).
 _States = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixStep:
-    """What a set of states reads: the edges of one predicate in one direction, between nodes that pass."""
+    """A kind of edge that states read: a predicate, a direction, and the tests of both nodes."""
 
     predicate: int
     inverse: bool
@@ -30,7 +30,7 @@ class PrefixStep:
 
 
 class Prefixes:
-    """The automata of several expressions as one. State 0 is the initial one, others are made when asked."""
+    """The automata of several expressions as one. State 0 is initial; others are made when needed."""
 
     def __init__(
         self,
@@ -40,9 +40,10 @@ class Prefixes:
         *,
         pruned: bool = True,
     ) -> None:
-        """``plain``: the numbers of expressions that are walked, whatever the mode of the others.
+        """Combine the automata of expressions.
 
-        If ``pruned``, transitions that no edge of the graph can take are left out.
+        ``plain`` are the numbers of the expressions that are walked, whatever the mode of the others. If
+        ``pruned``, transitions that no edge of the graph can take are left out.
         """
         self.graph = graph
         self._plain = frozenset(plain)
@@ -61,18 +62,18 @@ class Prefixes:
         self._leaving: dict[int, tuple[tuple[PrefixStep, int], ...]] = {}
 
     def __len__(self) -> int:
-        """How many states there are so far."""
+        """Return how many states there are so far."""
         return len(self._sets)
 
     def leaving(self, state: int) -> tuple[tuple[PrefixStep, int], ...]:
-        """What a state reads, and the states that leads to; each reading once, in the graph's order."""
+        """Return the kinds of edges that a state reads, sorted, each with the state that it leads to."""
         found = self._leaving.get(state)
         if found is None:
             found = self._leaving[state] = tuple(self._make(state))
         return found
 
     def accepts(self, state: int) -> tuple[int, ...]:
-        """The numbers of the expressions that a path may end with in this state."""
+        """Return the numbers of the expressions that accept a path in this state."""
         return tuple(sorted({i for i, q in self._sets[state] if (i, q) in self._accepting}))
 
     def walked(self, state: int) -> int:
@@ -80,11 +81,11 @@ class Prefixes:
         return self._number(frozenset((i, q) for i, q in self._sets[state] if i in self._plain))
 
     def wanted(self, state: int) -> tuple[int, ...]:
-        """The numbers of the expressions that a path in this state has met as far as it goes."""
+        """Return the numbers of the expressions that a path in this state may still match."""
         return tuple({i for i, _ in self._sets[state]})
 
     def predicates(self, number: int) -> list[int]:
-        """The predicates that an expression names, each once."""
+        """Return the distinct predicates that an expression names, except excluded ones."""
         transitions = [
             transition
             for (i, _), transitions in self._transitions.items()

@@ -1,7 +1,8 @@
-"""Texts as vectors, and how like a question they are.
+"""Texts as vectors, and their similarity to a question.
 
-Any function from a list of texts to a matrix, a row a text, will do: a language model's, say. The default
-needs no model: hashed words and character trigrams, which finds the same words and those of the same stem.
+An embedding function turns a list of texts into a matrix with a row for each text. It may call a language
+model. The default needs no model: it hashes words and character trigrams, and so finds the same words and
+words of the same stem.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Chunks = Callable[[list[str]], Mapping[str, str]]
 
 _DIMENSIONS: Final = 512
 _GRAM: Final = 3
-#: What a word is worth, and all its trigrams together.
+#: The weight of a word, and of all its trigrams together.
 _WORD: Final = 1.0
 _GRAMS: Final = 1.0
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
@@ -36,7 +37,7 @@ _WORDS: Final = re.compile(r"[^\W_]+")
 
 
 def count_tokens(text: str) -> int:
-    """The number of words and of punctuation marks: about three quarters of what most models count.
+    """Return the number of words and punctuation marks: about three quarters of what most models count.
 
     >>> count_tokens("(Kismet, starred actors, Edward Arnold)")
     9
@@ -45,9 +46,9 @@ def count_tokens(text: str) -> int:
 
 
 def hashed_words(texts: Sequence[str]) -> Vectors:
-    """Vectors of 512 numbers: each distinct word of a text, and the trigrams of its letters, hashed.
+    """Return a vector of 512 numbers for each text, of its hashed words and their trigrams.
 
-    Case does not count, nor do order and repetition; the vectors are the same on every machine. Shape
+    Case, order and repetition of words do not matter. The vectors are the same on every machine. Shape
     (texts, 512).
 
     >>> asked, *texts = hashed_words(["who directed it", "directed by Clint", "release year 1999"])
@@ -78,15 +79,15 @@ def _add(vector: Vectors, feature: str, weight: float) -> None:
 
 
 def embedded(embed: Embed, texts: Sequence[str]) -> Vectors:
-    """A row for each text, by one call of ``embed``, or none if there are no texts.
+    """Return a row for each text, by one call of ``embed``, or by none if there are no texts.
 
-    Raises RetrievalError if what it returns is no matrix of finite numbers with a row a text.
+    Raises RetrievalError if ``embed`` does not return a matrix of finite numbers with a row for each text.
     """
     return _checked(embed([*texts]), len(texts)) if texts else np.zeros((0, 0))
 
 
 def cosine(question: Vectors, texts: Vectors) -> Vectors:
-    """The cosine between a vector and each row of others, 0 for a vector of zeros."""
+    """Return the cosine between ``question`` and each row of ``texts``; 0 for a vector of zeros."""
     products = texts @ question
     norms = np.linalg.norm(texts, axis=1) * np.linalg.norm(question)
     similar: Vectors = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
@@ -94,9 +95,9 @@ def cosine(question: Vectors, texts: Vectors) -> Vectors:
 
 
 class CachedEmbed:
-    """An ``embed`` that keeps the vectors of the ``most`` texts last met; only new texts are embedded.
+    """An ``embed`` function with a cache of the vectors of the ``most`` texts last used.
 
-    Threads may share it; what two of them ask for at the same time may be embedded twice.
+    Threads may share it; a text that two threads need at the same time may be embedded twice.
 
     >>> calls = []
     >>> def embed(texts):
@@ -115,13 +116,13 @@ class CachedEmbed:
         self._lock = threading.Lock()
 
     def __call__(self, texts: list[str]) -> list[Vectors]:
-        """A vector for each text, in order. Raises RetrievalError as retrieving by ``embed`` does."""
+        """Return a vector for each text, in order. Raises RetrievalError as ``embedded`` does."""
         with self._lock:
             found = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
         new = [text for text in dict.fromkeys(texts) if text not in found]
         found.update(zip(new, embedded(self._embed, new), strict=True))
         with self._lock:
-            for text in found:  # those met last stand last
+            for text in found:  # keeps the texts last used at the end
                 self._vectors.pop(text, None)
             self._vectors.update(found)
             for text in [*islice(self._vectors, max(0, len(self._vectors) - self._most))]:

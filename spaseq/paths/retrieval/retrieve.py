@@ -1,4 +1,4 @@
-"""Retrieval for language models: the paths that relation paths find from a topic, the best for a question.
+"""Retrieval for language models: follow relation paths from a topic, and rank the paths for a question.
 
 >>> import spaseq
 >>> films = spaseq.paths.load([
@@ -51,13 +51,13 @@ from spaseq.paths.retrieval.together import Plan, Together, Walked
 from spaseq.paths.retrieval.wanted import Weighted, read_expressions
 from spaseq.terms.interop import to_rdflib
 
-#: Scores that differ by less are equal: what is left of it depends on the machine.
+#: Scores are rounded to this many decimals, because further ones depend on the machine.
 _DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What ``retrieve_many`` is asked: expressions, topic and question as ``retrieve`` takes them."""
+    """One question for ``retrieve_many``: expressions, topic and question as ``retrieve`` takes them."""
 
     expressions: Iterable[Weighted] | str | Expression
     topic: Any
@@ -78,38 +78,41 @@ def retrieve(
     labels: Any = (),
     chunks: Chunks | None = None,
 ) -> Retrieval:
-    """The ``k`` best paths from a topic (a term, or several), of all that meet one of the expressions.
+    """Return the ``k`` best paths from a topic (a term, or several) that match one of the expressions.
 
-    A topic that is no term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment of
-    an IRI. All nodes that are called so are topics; ``graph.link`` tells them, and those spelled alike.
+    A topic that is not a term of the graph may be a name, ``"Edward Arnold"``: a label, or the last segment
+    of an IRI. All nodes with this name are topics. ``graph.link`` returns them, or nodes with similar names.
     ``labels`` are more predicates (or one) with names as values.
 
-    An expression is a list of relation names as a language model writes them (``["^starred_actors",
-    "release_year"]``: local names, labels, prefixed names or IRIs of predicates, ``^`` from object to
-    subject), or a path expression, as text or as a tree; with a weight, ``(expression, 0.5)``, or else of
-    weight 1. All are walked together, what their paths have in common at the beginning once
-    (``spaseq.paths.retrieval.prefixes``). What cannot be used is left out, and said in ``rejected``.
+    An expression is a list of relation names as a language model writes them, such as ``["^starred_actors",
+    "release_year"]``. Names are local names, labels, prefixed names or IRIs of predicates; ``^`` goes from
+    object to subject. An expression may also be a path expression, as text or as a tree. ``(expression,
+    0.5)`` gives a weight; the default is 1. All expressions are walked together, and common prefixes only
+    once (``spaseq.paths.retrieval.prefixes``). Expressions that cannot be used are left out and listed in
+    ``rejected``.
 
-    A path's score is the cosine between the vectors of its text and of the question, times the weight of
-    its expression (the one that gives most, if it meets several); without a question it is the weight. Equal
-    scores: the shorter path first, then by text. ``embed`` makes vectors of texts, a row for each; the
-    default hashes words and their trigrams (``spaseq.paths.retrieval.ranking``). The same arguments give the
-    same; where the budget cuts paths off, which ones depends on the order in which the graph was loaded.
+    A path's score is the cosine between the vectors of its text and of the question, times the weight of its
+    expression. If a path matches several expressions, the highest score counts. Without a question, the
+    score is the weight. Among equal scores, shorter paths come first, then the order is by text. ``embed``
+    returns vectors for texts, a row for each; the default hashes words and their trigrams
+    (``spaseq.paths.retrieval.ranking``). Results are deterministic, but if the budget cuts off paths, which
+    ones depends on the order in which the graph was loaded.
 
-    Without a ``mode``, a list of relation names is walked: a path may take an edge again, as
-    ``["spouse", "spouse", "spouse"]`` must, but never turns straight back along the edge that it came by. A
-    path expression is a trail: no edge twice. ``mode`` is one of WALK, TRAIL, SIMPLE and ACYCLIC for all
-    expressions. Without ``returning``, paths that come back to the topic are left out, and with them the
-    answers that are the topic or lie behind it. Paths of no edges say nothing and are left out. The text of
-    the paths that are returned has at most ``budget.tokens`` tokens: a path with more than are left is
-    passed over. Triples with sources (``KnowledgeGraph.add``) cite them in the text. ``chunks`` returns the
-    passages of sources (``ChunkStore``, or an adapter of LangChain's or LlamaIndex's stores); the text ends
-    with as many as there are tokens for. With ``budget.latency`` or ``budget.memory`` it is best effort, and
-    ``shed`` says what was given up.
+    Without a ``mode``, a list of relation names is walked: a path may take an edge again, as ``["spouse",
+    "spouse", "spouse"]`` must, but never turns straight back along its last edge. A path expression is a
+    trail: no edge twice. ``mode`` sets one of WALK, TRAIL, SIMPLE and ACYCLIC for all expressions.
+    ``returning=False`` leaves out paths that come back to the topic, and so answers that are the topic or lie
+    behind it. Paths without edges are left out.
 
-    Raises QueryError for a topic that is a name of no node and for labels that no edge has, RetrievalError
-    for a budget or vectors that cannot be used, QueryMeaningError for an unknown mode, LimitError for more
-    memory than ``graph.limits`` lets a query take.
+    The text of the returned paths has at most ``budget.tokens`` tokens; a path that needs more than are left
+    is skipped. The text cites the sources of triples (``KnowledgeGraph.add``). ``chunks`` returns the
+    passages of sources (``ChunkStore``, or an adapter of LangChain's or LlamaIndex's stores). The text ends
+    with as many passages as there are tokens for. With ``budget.latency`` or ``budget.memory``, retrieval is
+    best effort, and ``shed`` reports the dropped paths.
+
+    Raises QueryError for a name that no node has and for labels that no edge has, RetrievalError for a budget
+    or vectors that cannot be used, QueryMeaningError for an unknown mode, LimitError for more memory than
+    ``graph.limits`` lets a query take.
     """
     settings = _settings(k, embed, budget, mode, returning, chunks)
     now = graph.snapshot
@@ -130,16 +133,16 @@ def retrieve_many(
     labels: Any = (),
     chunks: Chunks | None = None,
 ) -> list[Retrieval]:
-    """Return what ``retrieve`` returns for each question, in their order, for less.
+    """Return for each question what ``retrieve`` returns, in the same order, but faster.
 
     ``embed`` is called once, with all distinct questions and texts, or several times if ranking would take
     more than ``limits.query_bytes``. Questions with the same topics are walked together if the budget has
-    room for all their paths; ``looked`` then counts the edges of this walk. ``budget`` and ``k`` are for each
-    question; with a latency or a memory, each is walked and embedded alone. From asyncio:
-    ``await asyncio.to_thread(retrieve_many, graph, questions)``.
+    room for all their paths; ``looked`` then counts the edges of this walk. ``budget`` and ``k`` apply to
+    each question. If the budget has a latency or a memory, each question is walked and embedded alone. From
+    asyncio: ``await asyncio.to_thread(retrieve_many, graph, questions)``.
 
-    Raises what ``retrieve`` raises; for a topic, before anything is walked, with a note that says of which
-    question.
+    Raises what ``retrieve`` raises. Errors of topics are raised before anything is walked, with a note that
+    gives the number of the question.
     """
     settings = _settings(k, embed, budget, mode, returning, chunks)
     now, plans = graph.snapshot, list[Plan]()
@@ -154,7 +157,7 @@ def retrieve_many(
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What is the same for all questions."""
+    """The arguments that are the same for all questions."""
 
     k: int
     embed: Embed
@@ -216,7 +219,7 @@ def _bound(graph: Snapshot, place: int, plan: Plan, settings: _Settings) -> Retr
 
 
 def _batches(walked: Iterable[Walked], most: int | None) -> Iterator[list[Walked]]:
-    """As many at a time as ranking takes ``most`` bytes for."""
+    """Yield batches of questions that ranking needs at most ``most`` bytes for, but at least one question."""
     batch, size = list[Walked](), 0
     for one in walked:
         if batch and most is not None and size + one.size > most:
@@ -229,7 +232,7 @@ def _batches(walked: Iterable[Walked], most: int | None) -> Iterator[list[Walked
 
 
 def _likeness(batch: list[Walked], embed: Embed) -> list[dict[str, float]]:
-    """How like its question each distinct text is, by one call of ``embed``; 1 without a question."""
+    """Return the similarity of each distinct text to its question, 1 without one; calls ``embed`` once."""
     texts = [walked.distinct for walked in batch]
     asked = [
         walked.plan.question if distinct else None for walked, distinct in zip(batch, texts, strict=True)
@@ -279,7 +282,7 @@ def _answer(
 
 
 def _rank(walked: Walked, likeness: dict[str, float]) -> list[Ranked]:
-    """The paths, best first."""
+    """Return the paths with their scores, best first."""
     usable, texts = walked.plan.usable, walked.texts
     ranked = [
         Ranked(
@@ -301,7 +304,7 @@ def _rank(walked: Walked, likeness: dict[str, float]) -> list[Ranked]:
 def _within(
     candidates: Iterable[Ranked], graph: Snapshot, settings: _Settings
 ) -> tuple[list[Ranked], dict[str, str], int]:
-    """Return the first ``k`` that there are tokens for, their passages, and the tokens of the text."""
+    """Return the first ``k`` paths that fit the token budget, their passages, and the tokens used."""
     budget = settings.budget
     chosen, shown, tokens, cited = list[Ranked](), set[Numbers](), 0, Citations(graph)
     for ranked in candidates:

@@ -1,4 +1,4 @@
-"""What a retrieval has found."""
+"""The result of a retrieval: ranked paths, rejected expressions, citations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spaseq.terms.interop import RdflibTerm
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A path, its score, its text by labels, and the places of the expressions that it meets."""
+    """A path, its score, its text with labels, and the numbers of the expressions that it matches."""
 
     path: Path
     score: float
@@ -29,7 +29,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """An expression that was left out, by its place among those given, and why."""
+    """An expression that was left out: its number among those given, its text, and the reason."""
 
     place: int
     expression: str
@@ -38,13 +38,13 @@ class Rejected:
 
 @dataclass(slots=True)
 class Citations:
-    """Writes edges as lines that cite their sources, and numbers the sources as they come, from 1."""
+    """Writes edges as lines that cite their sources; sources are numbered from 1 as they are first cited."""
 
     graph: Snapshot
     numbers: dict[str, int] = field(default_factory=dict)
 
     def lines(self, edges: Iterable[Numbers]) -> list[str]:
-        """Return a line for each edge that does not only give a label: its triple, then ``[1] [2]``."""
+        """Return a line for each edge: its triple, ``[1] [2]``. Edges that only give a label have no line."""
         names = names_of(self.graph)
         return [self._line(edge, names) for edge in edges if not names.is_told(edge)]
 
@@ -64,20 +64,21 @@ class Citations:
 
 
 def cited_text(number: int, source: str, passage: str | None = None) -> str:
-    """Return a source in the list of sources."""
+    """Return the line of a source in the list of sources."""
     return f"[{number}] {source}" if passage is None else f"[{number}] {source}: {one_line(passage)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Retrieval:
-    """The best paths, best first; iterating gives them.
+    """The result of a retrieval; iterating yields its paths, best first.
 
-    ``candidates``: so many distinct paths were compared; ``looked``: so many edges looked at. ``rejected``
-    are expressions that could not be used, ``warnings`` say what is doubtful about others, ``unknown`` are
-    topics that the graph does not have, ``linked`` what names were taken for. ``truncated``: the budget in
-    paths was too small for all. ``tokens``: what the text has of them. ``shed``: under a latency or a memory,
-    what was given up, and ``shed.recall`` the share of the paths that were compared (None if some were not
-    even walked). ``chunks``: the passages behind the paths, by their sources, as far as the tokens suffice.
+    ``candidates`` is the number of distinct paths compared, ``looked`` the number of edges looked at.
+    ``rejected`` are expressions that could not be used; ``warnings`` are doubts about the others. ``unknown``
+    are topics that the graph does not have. ``linked`` are the nodes that names were linked to.
+    ``truncated``: ``budget.paths`` cut off some paths. ``tokens`` is the number of tokens of the text.
+    ``shed``: under a latency or a memory, what was dropped; ``shed.recall`` is the share of the paths that
+    were compared (None if some were not even walked). ``chunks`` are the passages of the paths' sources, as
+    far as the tokens suffice.
     """
 
     graph: Snapshot = field(repr=False)
@@ -103,18 +104,19 @@ class Retrieval:
 
     @property
     def edges(self) -> tuple[Numbers, ...]:
-        """The distinct edges of the paths, those of better ones first, as numbers of the graph."""
+        """The distinct edges of the paths, in the order of the paths, as numbers of the graph."""
         return tuple(dict.fromkeys(edge for ranked in self.paths for edge in ranked.path.edges))
 
     @property
     def triples(self) -> tuple[tuple[RdflibTerm, RdflibTerm, RdflibTerm], ...]:
-        """The same as terms."""
+        """The distinct edges of the paths, as triples of rdflib terms."""
         return tuple(triple(self.graph, edge) for edge in self.edges)
 
     def text(self) -> str:
-        """Return the triples by their labels, one a line, none twice, but for triples that only give a label.
+        """Return the distinct triples with labels for terms, one per line.
 
-        Triples with sources cite them, as ``[1]``; the list of sources stands at the end, with passages.
+        Triples that only give a label are left out. Triples with sources cite them, as ``[1]``; the list of
+        sources, with passages, is at the end.
         """
         cited = Citations(self.graph)
         return "\n".join([*cited.lines(self.edges), *cited.listed(self.chunks)])
@@ -124,7 +126,7 @@ class Retrieval:
         return tuple(dict.fromkeys(s for edge in ranked.path.edges for s in self.graph.sources_of(edge)))
 
     def metadata(self, ranked: Ranked) -> dict[str, Any]:
-        """Return what goes with a path's text: nodes, triples, sources, passages, names taken for others."""
+        """Return a path's metadata: nodes, triples, sources, passages, and nodes linked by similar names."""
         sources = self.sources(ranked)
         more = {
             "sources": list(sources),
@@ -134,7 +136,7 @@ class Retrieval:
         return {**path_json(ranked.path), **{name: value for name, value in more.items() if value}}
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain values; terms as in the SPARQL 1.1 results format."""
+        """Return everything as plain values; terms as in the SPARQL 1.1 results format."""
         return {
             "question": self.question,
             "topics": [json_term(self.graph.term(topic)) for topic in self.topics],
@@ -162,5 +164,5 @@ class Retrieval:
         }
 
     def rdf(self) -> rdflib.Graph:
-        """The triples as a graph."""
+        """Return the triples as an rdflib graph."""
         return rdf(self.graph, self.edges)

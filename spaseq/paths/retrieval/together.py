@@ -1,4 +1,4 @@
-"""Questions that are walked together: those with the same topics, as far as the budget has room for all."""
+"""One walk of the graph for all questions with the same topics, if the budget has room for all of them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from spaseq.paths.retrieval.wanted import Usable
 from spaseq.paths.search._kernel import Ids
 from spaseq.terms.dictionary import Term
 
-#: What ranking takes for a path, and for the vector of its text.
+#: Bytes that ranking takes for a path, and for the vector of its text.
 _RANKED_BYTES: Final = 2_000
 _VECTOR_BYTES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A question that has been read: what can be used of its expressions, and its topics."""
+    """A question that has been read: its usable and rejected expressions, and its topics as nodes."""
 
     question: str | None
     usable: tuple[Usable, ...]
@@ -41,15 +41,16 @@ class Plan:
 
     @property
     def path_bytes(self) -> int:
-        """What ranking takes for a path."""
+        """The bytes that ranking takes for a path."""
         return _RANKED_BYTES + _VECTOR_BYTES * (self.question is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walked:
-    """The paths that a question's expressions accept, each with its expressions; ``place``: its number.
+    """The paths that a question's expressions accept; ``place`` is the question's number.
 
-    ``looked`` and ``truncated`` are those of ``Walks``; ``size``: the bytes that ranking takes.
+    ``accepted`` maps each path to the expressions that accept it, as indexes of ``plan.usable``. ``looked``
+    and ``truncated`` are those of ``Walks``; ``size`` is the number of bytes that ranking takes.
     """
 
     place: int
@@ -67,7 +68,7 @@ class Walked:
 
 
 class Together:
-    """Walks for questions of one graph. ``most``: so many paths for each question, prefixes included."""
+    """Walks one graph for several questions; ``most`` bounds the paths of a walk, prefixes included."""
 
     def __init__(self, graph: Snapshot, mode: Mode | None, most: int | None, *, returning: bool) -> None:
         self._graph = graph
@@ -76,7 +77,7 @@ class Together:
         self._returning = returning
 
     def walk(self, plans: Sequence[Plan]) -> Iterator[Walked]:
-        """What each question alone would find, those with the same topics one after the other."""
+        """Yield what each question alone would find; questions with the same topics come together."""
         groups: dict[tuple[int, ...], list[int]] = {}
         for place, plan in enumerate(plans):
             groups.setdefault(tuple(plan.topics.tolist()), []).append(place)
@@ -84,7 +85,10 @@ class Together:
             yield from self._shared([(place, plans[place]) for place in places])
 
     def _shared(self, group: list[tuple[int, Plan]]) -> Iterator[Walked]:
-        """One walk if there is room for all; else one for each half, where each may have more."""
+        """Walk once for all questions of the group, or for each half if they exceed a bound together.
+
+        Each half may use the whole budget and memory. Raises LimitError if one question alone takes too much.
+        """
         try:
             found = self._walk(group)
         except LimitError:
@@ -99,8 +103,8 @@ class Together:
         yield from self._shared(group[middle:])
 
     def _walk(self, group: list[tuple[int, Plan]]) -> list[Walked] | None:
-        """Walk for a group of questions; None if the budget, which they share, cuts off paths of several."""
-        # By expression and whether it is plain: the numbers of the group and of the usable expression.
+        """Walk once for a group; return None if it has several questions and the budget cuts off paths."""
+        # Keys: an expression, and whether it is plain. Values: indexes into the group and into plan.usable.
         askers: dict[tuple[str | Expression, bool], list[tuple[int, int]]] = {}
         for number, (_, plan) in enumerate(group):
             for i, used in enumerate(plan.usable):
@@ -147,12 +151,12 @@ class Together:
 
 
 def prefixes_of(graph: Snapshot, expressions: Iterable[tuple[str | Expression, bool]]) -> Prefixes:
-    """Return the automaton of expressions, each with whether it is plain."""
+    """Return the automaton of all expressions; each is given with whether it is plain."""
     given = [*expressions]
     return Prefixes(graph, [text for text, _ in given], [i for i, (_, plain) in enumerate(given) if plain])
 
 
 def _by_state(walks: Walks, askers: list[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
-    """Return the askers of the expressions that each state accepts."""
+    """Return for each state the askers of the expressions that it accepts."""
     prefixes = walks.prefixes
     return [[asker for e in prefixes.accepts(q) for asker in askers[e]] for q in range(len(prefixes))]

@@ -1,8 +1,8 @@
-"""The relation paths that leave a topic as a trie, expanded where it is asked: topics in, grammars out.
+"""The relation paths that leave a topic as a trie, expanded only where it is read, and as grammars.
 
-Graph-constrained decoding (Luo et al., *Graph-constrained Reasoning*, 2024): a language model that may only
-continue with what the trie allows writes no relation path that the graph does not have. Its states are those
-of the automaton of relations over the graph: the nodes that the relations so far lead to.
+Graph-constrained decoding (Luo et al., *Graph-constrained Reasoning*, 2024): if a language model may only
+continue as the trie allows, it writes only relation paths that the graph has. A state of the trie is the set
+of nodes that the relations so far lead to.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.search._kernel import Ids, Nodes
 from spaseq.paths.search.running import Memory, current
 
-#: Bytes of an edge of the nodes reached.
+#: Bytes for each edge of the nodes reached.
 _FOUND_BYTES: Final = 32
 
 #: In ``ReachedNodes.before``: the node is reached from several nodes.
 SEVERAL: Final = -1
 
-#: Expanded states that are kept; then all are forgotten.
+#: At most this many expanded states are kept; then all are dropped.
 _KEPT: Final = 1 << 16
 
 #: A predicate, and whether its edges are taken from object to subject.
@@ -36,10 +36,10 @@ Relation = tuple[int, bool]
 
 @dataclass(frozen=True, slots=True)
 class ReachedNodes:
-    """The distinct nodes that some relations lead to, in order.
+    """The distinct nodes that ``relations`` lead to, in order.
 
-    ``before``: for each the node from which the last relation leads there, if it is one only. No path turns
-    straight back along its last edge, so it does not go on to that node by the same relation.
+    ``before`` has for each node the node from which the last relation leads there, or SEVERAL. No path turns
+    straight back along its last edge, so the inverse of the last relation does not lead back to that node.
     """
 
     relations: tuple[Relation, ...]
@@ -48,7 +48,7 @@ class ReachedNodes:
 
 
 class _Incident:
-    """The edges of a graph by node, leaving and arriving."""
+    """The outgoing and the incoming edges of each node of a graph."""
 
     def __init__(self, graph: Snapshot) -> None:
         s, _, o = graph.edges()
@@ -70,7 +70,7 @@ class _Incident:
 def further(
     graph: Snapshot, reached: ReachedNodes, avoided: Ids | None, memory: Memory
 ) -> Iterator[ReachedNodes]:
-    """Extend relations by one, in all ways that lead to nodes that are not ``avoided``."""
+    """Extend ``reached.relations`` by one, in all ways that lead to nodes that are not ``avoided``."""
     current().check()
     s, p, o = graph.edges()
     labelling = [n for iri in LABELS if (n := graph.predicate_number(iri)) is not None]
@@ -96,15 +96,15 @@ def further(
 
 
 def start(topics: Ids) -> ReachedNodes:
-    """Return what no relation leads to: the topics."""
+    """Return the topics as the nodes reached by no relation."""
     return ReachedNodes((), np.sort(topics), np.full(len(topics), SEVERAL))
 
 
 class RelationTrie:
     """The paths of 1 to ``hops`` relations that leave some topics, by the names that ``retrieve`` takes.
 
-    A path is in the trie if some walk that does not turn straight back has these relations. Nothing is
-    expanded before it is asked for; a state looks at the edges of the nodes reached there.
+    A path is in the trie if a walk with its relations exists that does not turn straight back. A state is
+    expanded when it is first read; this looks at the edges of the nodes reached there.
 
     >>> import spaseq.paths
     >>> films = spaseq.paths.load([
@@ -127,12 +127,12 @@ class RelationTrie:
         self._expanded: dict[tuple[Relation, ...], Mapping[str, ReachedNodes]] = {}
 
     def next(self, path: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the relations that may follow some relations; none after a path that is not in the trie."""
+        """Return the relations that may follow ``path``; none if it is not in the trie."""
         state = self._state(path)
         return () if state is None else tuple(self._children(state))
 
     def __contains__(self, path: object) -> bool:
-        """Whether the relations are a path that leaves the topics."""
+        """Return whether the relations are a path that leaves the topics."""
         return isinstance(path, list | tuple) and len(path) > 0 and self._state(path) is not None
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
@@ -149,9 +149,9 @@ class RelationTrie:
         """Return what may follow a text, for processors of logits; none if the text cannot become a path.
 
         The text is the beginning of a JSON list as ``json.dumps`` writes it: ``["^starred", "year"]``. Each
-        continuation is the rest of a relation with its closing quote, or what stands between relations. A
-        token is allowed if it begins a continuation, or a continuation begins it and the rest is allowed in
-        turn.
+        continuation is the rest of a relation with its closing quote, or ``, `` or ``]``. Allow a token if it
+        begins a continuation. If a continuation begins the token, check the rest of the token in the same
+        way.
         """
         if not text.startswith("["):
             return ["["] if not text else []
@@ -174,7 +174,7 @@ class RelationTrie:
             at += len(", ")
 
     def json_schema(self, most: int = 10_000) -> dict[str, Any]:
-        """Return a JSON Schema of lists of paths: each is ``oneOf`` all paths.
+        """Return a JSON Schema of lists of paths; each item is ``oneOf`` all paths.
 
         Raises LimitError if there are more than ``most``.
         """
@@ -193,7 +193,7 @@ class RelationTrie:
         return self._grammar("root", " ::= ")
 
     def lark(self) -> str:
-        """Return a grammar of JSON lists of paths for Lark, and the libraries that read its grammars."""
+        """Return a grammar of JSON lists of paths for Lark and libraries that read Lark's grammars."""
         return self._grammar("start", ": ")
 
     def _grammar(self, root: str, sign: str) -> str:
@@ -203,7 +203,7 @@ class RelationTrie:
         return "".join(f"{rule}{sign}{body}\n" for rule, body in rules)
 
     def _rules(self) -> list[tuple[str, str]]:
-        """What may follow in each state, as a rule; states with the same continuations share one."""
+        """Return a rule for each state: what may follow. States with the same continuations share one."""
         names = {"": "r0"}  # of rules, by their bodies
 
         def rule(state: ReachedNodes) -> str:

@@ -1,4 +1,4 @@
-"""Topics and the automaton of several expressions in, the tree of their paths out, length by length."""
+"""Walks from topics along the automaton of several expressions, length by length, to a tree of paths."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Flags = npt.NDArray[np.bool_]
 _PIECE_BYTES: Final = 64
 _COLUMN_BYTES: Final = 32
 
-#: Before the first node of the tree.
+#: The value of ``Walks.before`` for topics.
 _NOTHING: Final = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walks:
-    """The tree of paths from some nodes, each ``(len(self),)``; the topics, paths of no edges, come first.
+    """The tree of paths from some nodes, as columns ``(len(self),)``, shorter paths first.
 
-    ``before``: the path without its last edge, -1 for topics; ``topic``: the node where it begins; ``node``:
-    where it ends; ``predicate`` and ``inverse``: its last edge; ``state``: what of ``prefixes`` has read it.
-    Shorter paths come before longer ones.
+    The first paths are the topics themselves, without edges. ``before`` is the number of the path without its
+    last edge, -1 for topics. ``topic`` is the path's first node, ``node`` its last. ``predicate`` and
+    ``inverse`` are its last edge. ``state`` is the state of ``prefixes`` after reading it.
 
-    ``looked``: so many edges were looked at; ``truncated``: there are more paths than were wanted.
+    ``looked`` is the number of edges looked at; ``truncated``: some paths were left out.
     """
 
     prefixes: Prefixes = field(repr=False)
@@ -52,12 +52,12 @@ class Walks:
         return len(self.node)
 
     def complete(self) -> Ids:
-        """The numbers of the paths that an expression accepts; paths of no edges are never among them."""
+        """Return the numbers of the paths with edges that an expression accepts."""
         accepting = np.array([bool(self.prefixes.accepts(q)) for q in range(len(self.prefixes))])
         return np.flatnonzero(accepting[self.state] & (self.before != _NOTHING))
 
     def ends(self) -> tuple[Nodes, Nodes]:
-        """The distinct pairs of a topic and a node where a complete path from it ends, in order."""
+        """Return the sorted distinct pairs of a topic and a node where a complete path from it ends."""
         complete = self.complete()
         nodes = self.prefixes.graph.nodes
         pairs = np.sort(self.topic[complete].astype(np.int64) * nodes + self.node[complete])
@@ -65,7 +65,7 @@ class Walks:
         return (pairs // nodes).astype(np.int32), (pairs % nodes).astype(np.int32)
 
     def path(self, number: int) -> Path:
-        """A path of the tree."""
+        """Return a path of the tree."""
         nodes, predicates, forward = [int(self.node[number])], list[int](), list[bool]()
         while (before := int(self.before[number])) != _NOTHING:
             predicates.append(int(self.predicate[number]))
@@ -87,16 +87,15 @@ def walk(
     memory: Memory | None = None,
     frontier: Frontier | None = None,
 ) -> Walks:
-    """All paths of some expressions from some nodes, with all that they begin with.
+    """Return all paths of some expressions from some nodes, with all their prefixes.
 
-    ``mode`` says what a path must not do twice; without ``returning`` it does not come back to the topic
-    either. Plain expressions (see ``Prefixes``) may do it, but do not turn straight back along an edge. With
-    WALK an expression without a bound needs ``most`` if the graph has cycles.
+    ``mode`` says what a path must not repeat. Paths of plain expressions (see ``Prefixes``) may repeat edges
+    and nodes, but do not turn straight back along an edge. Without ``returning``, no path comes back to its
+    topic. With WALK, an expression without a bound needs ``most`` if the graph has cycles.
 
-    ``most`` bounds the number of paths, prefixes included. Paths of one length may use half of what is
-    left, so that there are always some longer ones; where there are more, as many are taken, evenly spread.
-    ``frontier`` may leave out more of them, and says which.
-    Raises LimitError if they take more than there is of ``memory``.
+    ``most`` bounds the number of paths, prefixes included. Paths of one length may use half of what is left,
+    so that longer paths also get some. If there are more, as many are taken, evenly spread. ``frontier`` may
+    leave out more paths, and chooses which. Raises LimitError if the paths take more than ``memory``.
     """
     tree = _Tree(prefixes, topics, memory or prefixes.graph.memory("walking together"), frontier)
     begin, stop = 0, current()
@@ -110,7 +109,7 @@ def walk(
 
 
 class _Tree:
-    """The columns of ``Walks`` as they grow, a length of paths at a time."""
+    """The columns of ``Walks`` while they grow, one length of paths at a time."""
 
     def __init__(self, prefixes: Prefixes, topics: Ids, memory: Memory, frontier: Frontier | None) -> None:
         self._prefixes = prefixes
@@ -134,13 +133,13 @@ class _Tree:
         return Walks(self._prefixes, *self._columns, self._looked, self._truncated)
 
     def extend(self, begin: int, end: int, mode: Mode, returning: bool, room: int | None) -> None:
-        """One edge more for each of the longest paths, in all ways, but ``room`` at most."""
+        """Extend the longest paths by one edge in all ways, but look at ``room`` edges at most."""
         before, topic, node, predicate, inverse, state = self._columns
         numbers = np.arange(begin, end)
-        if mode is Mode.SIMPLE and self._depth:  # a circle is complete
+        if mode is Mode.SIMPLE and self._depth:  # a cycle is not extended
             numbers = numbers[node[begin:end] != topic[begin:end]]
         readings = _Table(self._prefixes, np.unique(state[numbers]).tolist())
-        # A piece: the edges that one path may go on with by one reading.
+        # A piece: the edges that can extend one path by one reading (a row of the table).
         pieces = _PIECE_BYTES * readings.count(state[numbers])
         self._memory.take(pieces, "the ways that paths may go on")
         path, reading = readings.pieces(numbers, state[numbers])
@@ -175,7 +174,7 @@ class _Tree:
         self._memory.take(_COLUMN_BYTES * (self.size - end), f"{self.size:,} paths")
 
     def _rows(self, readings: _Table, reading: Ids, node: Nodes) -> tuple[Ids, Ids]:
-        """Where the edges of pieces begin and end among all targets."""
+        """Return where the edges of each piece begin and end in ``targets``."""
         rows = [
             self._relations.single(self._prefixes.graph.ox_predicate(p), inverse, self._memory)
             for p, inverse in zip(readings.predicate.tolist(), readings.inverse.tolist(), strict=True)
@@ -185,7 +184,7 @@ class _Tree:
         return pointers[row, node], pointers[row, node + 1]
 
     def _choose(self, low: Ids, high: Ids, room: int | None, target: Nodes) -> tuple[Ids, Ids]:
-        """Of all edges of all pieces those to be taken, each with its piece."""
+        """Return the edges to take of all pieces, each with its piece."""
         begins = np.concatenate([[0], np.cumsum(high - low)])
         total = int(begins[-1])
         frontier = self._frontier
@@ -205,7 +204,7 @@ class _Tree:
         return low[piece] + chosen - begins[piece], piece
 
     def _passing(self, tests: Sequence[Tests], reading: Ids, nodes: Nodes) -> Flags:
-        """Whether each node passes the tests of its reading."""
+        """Return whether each node passes the tests of its reading."""
         passing = np.ones(len(nodes), dtype=np.bool_)
         for number, wanted in enumerate(tests):
             if wanted:
@@ -214,7 +213,7 @@ class _Tree:
         return passing
 
     def _allowed(self, mode: Mode, path: Ids, predicate: Nodes, inverse: Flags, reached: Nodes) -> Flags:
-        """Whether the mode lets each path go on with an edge to the node reached."""
+        """Return whether the mode lets each path take an edge to the node reached."""
         allowed = np.ones(len(path), dtype=np.bool_)
         if mode is Mode.WALK:
             return allowed
@@ -233,7 +232,7 @@ class _Tree:
         return allowed
 
     def _turns_back(self, path: Ids, predicate: Nodes, inverse: Flags, reached: Nodes) -> Flags:
-        """Whether each path would go back along its last edge."""
+        """Return whether each path would go back along its last edge."""
         before, _, node, predicates, inverses, _ = self._columns
         same = (before[path] != _NOTHING) & (predicates[path] == predicate)
         back: Flags = same & (inverses[path] != inverse) & (node[before[path]] == reached)
@@ -241,12 +240,12 @@ class _Tree:
 
 
 def _edges(node: Nodes, predicate: Nodes, inverse: Flags, reached: Nodes) -> tuple[Nodes, Nodes, Nodes]:
-    """Edges as the graph has them."""
+    """Return edges in the direction of the graph: subjects, predicates, objects."""
     return np.where(inverse, reached, node), predicate, np.where(inverse, node, reached)
 
 
 class _Table:
-    """What some states read, as columns: a row for each state and reading."""
+    """The kinds of edges that some states read (readings), as columns: a row for each state and reading."""
 
     def __init__(self, prefixes: Prefixes, states: Sequence[int]) -> None:
         rows = [(state, *found) for state in states for found in prefixes.leaving(state)]
@@ -265,11 +264,11 @@ class _Table:
         self.after = [reading.after for _, reading, _ in rows]
 
     def count(self, states: Nodes) -> int:
-        """How many pieces there are of paths in these states."""
+        """Return the number of pieces of paths in these states."""
         return int(self._count[states].sum())
 
     def pieces(self, paths: Ids, states: Nodes) -> tuple[Ids, Ids]:
-        """Each path with each reading of its state."""
+        """Return pairs of a path and a reading of its state."""
         count = self._count[states]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         return np.repeat(paths, count), np.repeat(self._begin[states], count) + within

@@ -22,9 +22,9 @@ Weighted: TypeAlias = "Relations | tuple[Relations, float]"
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """An expression that can be used, by its place among those given.
+    """An expression that can be used; ``place`` is its number among those given.
 
-    ``plain``: a list of relation names, which is walked if no mode is given.
+    ``plain``: it is a list of relation names, and no mode is given; so it is walked.
     """
 
     place: int
@@ -36,7 +36,7 @@ class Usable:
 def read_expressions(
     graph: Snapshot, expressions: Iterable[Weighted] | str | Expression, mode: Mode | None
 ) -> tuple[list[Usable], list[Rejected], list[str]]:
-    """Return the usable expressions, the rejected ones, and what is doubtful."""
+    """Return the usable expressions, the rejected ones, and warnings."""
     given = [expressions] if isinstance(expressions, str | Expression) else list(expressions)
     usable, rejected, warnings = list[Usable](), list[Rejected](), list[str]()
     for place, weighted in enumerate(given):
@@ -64,7 +64,7 @@ def _split(weighted: Weighted) -> tuple[Relations, float]:
 
 
 def _expression(names: Names, relations: Relations) -> str | Expression:
-    """What the graph is asked for; text stays text, by which the graph keeps what it has compiled."""
+    """Return the path expression of relations. Text stays text, the graph's key for compiled expressions."""
     if isinstance(relations, str | Expression):
         return relations
     if not isinstance(relations, list | tuple):

@@ -2,7 +2,7 @@
 
 A *place* of the product is a state and a node, as one number: ``state * nodes + node``.
 
-No path of the search marks the place where it begins as seen: a path that comes back to it is found anew.
+A search does not mark the places where it begins as seen. So it also finds paths that come back to them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ Bytes = npt.NDArray[np.uint8]
 class Machine(NamedTuple):
     """The product of a graph and an automaton. It can be sent to another process.
 
-    The graph is CSR arrays, one row of ``pointers``, ``(relations, nodes + 1)``, for each relation: the nodes
-    that ``node`` leads to are ``targets[pointers[row, node]:pointers[row, node + 1]]``. ``transitions``,
-    ``(transitions, 2)``: (row, state reached); the rows ``leaving[state]`` to ``leaving[state + 1]`` leave
-    ``state``. ``ends[state]`` is 1 where the automaton accepts; ``initial``: its first states.
-    ``empty``: the nodes where a path may have no edge; of length 0: nowhere.
+    ``pointers``, ``(relations, nodes + 1)``, and ``targets`` are the graph's edges as CSR arrays, a row for
+    each relation: ``node`` leads to the nodes ``targets[pointers[row, node]:pointers[row, node + 1]]``.
+    ``transitions``, ``(transitions, 2)``: (row of ``pointers``, state reached). The transitions from
+    ``state`` are ``transitions[leaving[state]:leaving[state + 1]]``. ``ends[state]`` is 1 if ``state``
+    accepts; ``initial`` are the first states. ``empty[node]`` is True where a path may have no edge; if no
+    node allows such a path, ``empty`` has length 0.
     """
 
     pointers: Ids
@@ -49,10 +50,10 @@ class Machine(NamedTuple):
 
 
 class SearchBounds(NamedTuple):
-    """The bounds of searches one by one.
+    """The bounds of ``one_by_one``.
 
-    ``budget``: after a look at this many edges no other search begins. ``most``: a search that finds more
-    nodes ends at once, as the last. ``stamp``: higher than all stamps that ``seen`` and ``found`` hold.
+    ``budget``: no search begins after this many edges have been looked at. ``most``: as soon as more nodes
+    than this are found, searching ends. ``stamp``: not below any stamp in ``seen`` and ``found``.
     """
 
     budget: int
@@ -61,7 +62,11 @@ class SearchBounds(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What searches one by one work in: stamps of places (``seen``) and of nodes (``found``), a queue."""
+    """The working arrays of ``one_by_one``.
+
+    ``seen`` has a stamp for each place, ``found`` for each node. A search stamps the places and nodes that it
+    meets with its own number. ``queue`` holds the places to search; a ``stop[0]`` other than 0 ends a search.
+    """
 
     seen: Nodes
     found: Nodes
@@ -70,11 +75,14 @@ class Room(NamedTuple):
 
 
 class MaskRoom(NamedTuple):
-    """What searches with masks work in; a mask has ``len(bits)`` words.
+    """The working arrays of ``together``, which searches from many sources at once, with a bit for each.
 
-    The mask of place ``i`` is ``visited[words * i : words * (i + 1)]``, and so on. Before, ``visited``,
-    ``pending`` (places) and ``reached`` (nodes) are all 0, ``waiting`` (places) and ``known`` (nodes) False;
-    those of places are so afterwards, too. ``queue`` goes round.
+    The bits of all sources are a mask of ``words = len(bits)`` words. The mask of place ``i`` is
+    ``visited[words * i : words * (i + 1)]``. ``pending`` has a mask for each place, too, and ``reached`` for
+    each node. ``waiting`` has a flag for each place, ``known`` for each node. ``queue`` is a ring buffer.
+
+    These masks must be 0 and these flags False before a search. A search that is not stopped resets those of
+    places; ``unpack`` resets those of nodes.
     """
 
     visited: Masks
@@ -88,14 +96,14 @@ class MaskRoom(NamedTuple):
     stop: Ids
 
 
-#: Places in ``work``.
-SHARED: Final = 0  # edges looked at, once for all sources of a batch
-SINGLE: Final = 1  # edges that would be looked at if every source was alone
+#: Indexes into ``work``.
+SHARED: Final = 0  # edges looked at, each counted once for all sources of a batch
+SINGLE: Final = 1  # edges that separate searches from each source would look at
 
-#: What a search gives that was stopped. Its arrays are left as they are.
+#: The return value of a search that was stopped. Its working arrays are not reset.
 STOPPED: Final = -2
 
-#: From so many bits in a word on, all 64 are looked at in turn.
+#: If the words of a mask have more bits set than this on average, ``unpack`` looks at all 64 in turn.
 DENSE: Final = 16
 
 _ONE: Final = np.uint64(1)
@@ -115,7 +123,7 @@ def _lowest(_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-#: The number of the lowest bit of a word that is not 0.
+#: The number of the lowest bit that is 1; the word must not be 0.
 lowest: Callable[[np.uint64], int] = cast(Any, _lowest)
 
 
@@ -135,9 +143,9 @@ ones: Callable[[np.uint64], int] = cast(Any, _ones)
 
 @kernel
 def sort_by(keys: Nodes, order: Ids, room: Ids, sorted_: Ids) -> None:
-    """``sorted_``: the rows of ``order`` by their key, equal keys in the order they have (a counting sort).
+    """Write the rows in ``order`` to ``sorted_``, sorted by key; equal keys keep their order (counting sort).
 
-    ``room`` has a zero for each key, and one more.
+    ``room`` must have a zero for each key, and one more.
     """
     for i in range(len(order)):
         room[keys[order[i]] + 1] += 1
@@ -151,7 +159,7 @@ def sort_by(keys: Nodes, order: Ids, room: Ids, sorted_: Ids) -> None:
 
 @kernel
 def point(keys: Nodes, begin: int, end: int, at: int, pointers: Ids) -> None:
-    """``pointers[k]``: where the sorted keys ``begin`` … ``end`` come to key ``k``, counted from ``at``."""
+    """Set ``pointers[k]`` to ``at`` plus the offset of key ``k`` in the sorted ``keys[begin:end]``."""
     k = 0
     for i in range(begin, end):
         while k <= keys[i]:
@@ -164,7 +172,7 @@ def point(keys: Nodes, begin: int, end: int, at: int, pointers: Ids) -> None:
 
 @kernel
 def count_edges(pointers: npt.NDArray[np.int64], rows: Ids, nodes: Ids) -> int:
-    """How many edges some rows have from some nodes."""
+    """Return how many edges leave ``nodes`` in the given ``rows`` of ``pointers``."""
     count = 0
     for k in range(len(rows)):
         for i in range(len(nodes)):
@@ -174,7 +182,7 @@ def count_edges(pointers: npt.NDArray[np.int64], rows: Ids, nodes: Ids) -> int:
 
 @inlined
 def add_node(node: Any, known: Flags, found: Nodes, count: int) -> int:
-    """Add a node to those found, unless it is known; return how many are found."""
+    """Add a node to ``found`` unless it is known; return the number of nodes found."""
     if not known[node]:
         known[node] = True
         found[count] = node
@@ -184,7 +192,7 @@ def add_node(node: Any, known: Flags, found: Nodes, count: int) -> int:
 
 @part
 def begin_empty(machine: Machine, sources: Nodes, room: MaskRoom, found: Nodes) -> int:
-    """Find the sources where a path may have no edge; return their number."""
+    """Add the sources where a path may have no edge to ``found``; return their number."""
     count, words = 0, len(room.bits)
     if len(machine.empty) > 0:
         for i in range(len(sources)):
@@ -206,11 +214,12 @@ def one_by_one(
     offsets: Ids,
     out: Nodes,
 ) -> int:
-    """Search from each source, breadth first, as long as ``out`` has room, and the budget lasts.
+    """Search from one source after the other, breadth first, while ``out`` has room and the budget lasts.
 
-    Returns the number of the first source that is left; STOPPED once ``stop[0]`` is not 0.
-    ``out[offsets[i]:offsets[i + 1]]`` are the nodes reached from ``sources[i]``, each once; only those in
-    ``wanted``, unless that is empty. Only places with ``inside`` not -1 are searched, unless that is empty.
+    Returns the index of the first source that was not searched, or STOPPED once ``stop[0]`` is not 0.
+    Writes the distinct nodes reached from ``sources[i]`` to ``out[offsets[i]:offsets[i + 1]]``. If ``wanted``
+    is not empty, only nodes flagged in it are written. If ``inside`` is not empty, places where it is -1 are
+    not searched.
     """
     pointers, targets, leaving, transitions, ends, initial, empty = machine
     budget, most, stamp = bounds
@@ -260,7 +269,7 @@ def one_by_one(
 
 @inlined
 def enqueue(place: Any, waiting: Flags, queue: Ids, tail: int) -> int:
-    """Put a place into the queue, which goes round, unless it waits there; return the queue's end."""
+    """Put a place into ``queue``, a ring buffer, unless it is there already; return the queue's end."""
     if not waiting[place]:
         waiting[place] = True
         queue[tail] = place
@@ -270,7 +279,7 @@ def enqueue(place: Any, waiting: Flags, queue: Ids, tail: int) -> int:
 
 @part
 def begin_masks(initial: Nodes, sources: Nodes, room: MaskRoom) -> int:
-    """Put the places where the sources begin into the queue, each with its bit; return the queue's end."""
+    """Put the first places of each source into the queue, with the source's bit; return the queue's end."""
     words, nodes, tail = len(room.bits), len(room.known), 0
     for i in range(len(sources)):
         for k in range(len(initial)):
@@ -293,10 +302,10 @@ def take_pending(room: MaskRoom, place: int) -> int:
 
 @kernel
 def together(machine: Machine, sources: Nodes, inside: Nodes, room: MaskRoom, found: Nodes, work: Ids) -> int:
-    """Search from all sources at once, up to 64 for each word of a mask, a bit for each.
+    """Search from all sources at once, with masks that have a bit for each source, 64 in a word.
 
-    Returns how many nodes are in ``found``; their masks in ``reached`` are not 0. ``inside``, ``stop``: see
-    ``one_by_one``.
+    Returns the number of nodes in ``found``; their masks in ``reached`` have the bits of the sources that
+    reach them. Adds the edges looked at to ``work``. ``inside`` and ``stop`` are as for ``one_by_one``.
     """
     pointers, targets, leaving, transitions, ends, _, _ = machine
     visited, pending, bits, waiting = room.visited, room.pending, room.bits, room.waiting
@@ -355,7 +364,7 @@ def together(machine: Machine, sources: Nodes, inside: Nodes, room: MaskRoom, fo
 
 @kernel
 def count_bits(words: int, reached: Masks, found: Nodes, count: int, wanted: Flags, counts: Ids) -> None:
-    """``counts[i]``: how many of the nodes found have bit ``i``. Those not wanted lose their mask."""
+    """Count in ``counts[i]`` the found nodes with bit ``i``; clear the masks of nodes that are not wanted."""
     everything = len(wanted) == 0
     for k in range(count):
         for w in range(words):
@@ -373,10 +382,11 @@ def count_bits(words: int, reached: Masks, found: Nodes, count: int, wanted: Fla
 def unpack(
     words: int, reached: Masks, known: Flags, found: Nodes, count: int, cursors: Ids, masks: Masks, out: Nodes
 ) -> None:
-    """Write the nodes found where the cursors of their bits stand, which is one bit's after the other's.
+    """Write each found node to ``out`` once for each bit of its mask, grouped by bit.
 
-    Afterwards ``reached`` is all 0, and ``known`` False. ``masks`` has room for those found, ``out`` for one
-    node more than there are.
+    ``cursors[bit]`` is the index in ``out`` for the first node with this bit; the nodes of one bit follow
+    those of the bit before. Resets ``reached`` to 0 and ``known`` to False. ``masks`` needs an element for
+    each found node, ``out`` one more than are written.
     """
     for w in range(words):
         total = 0
@@ -386,8 +396,8 @@ def unpack(
             reached[place] = _NONE
             total += ones(masks[k])
         if total > DENSE * count:
-            # Without branches: what is written for a node that lacks the bit is overwritten at once, or
-            # by the next bit's first node.
+            # Without branches: every node is written. A node that lacks the bit is overwritten by the next
+            # node, or by the next bit's first node.
             for b in range(64):
                 at = cursors[64 * w + b]
                 for k in range(count):
@@ -409,9 +419,9 @@ def unpack(
 def distances(machine: Machine, sources: Ids, inside: Nodes, distance: Nodes, queue: Ids, stop: Ids) -> int:
     """Find the number of edges from the nearest of the source places to each place, breadth first.
 
-    ``distance`` is -1 everywhere before; the places found stand in ``queue``, and their number is returned.
-    Only places with ``inside`` not -1 are looked at, unless that is of length 0. Here a place where the
-    search begins is at distance 0. STOPPED once ``stop[0]`` is not 0.
+    ``distance`` must be -1 everywhere before. Writes the places found to ``queue`` and returns their number,
+    or STOPPED once ``stop[0]`` is not 0. ``inside`` is as for ``one_by_one``. Unlike in other searches, the
+    places where the search begins count as found, at distance 0.
     """
     pointers, targets = machine.pointers, machine.targets
     leaving, transitions = machine.leaving, machine.transitions

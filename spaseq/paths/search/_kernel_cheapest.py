@@ -47,11 +47,11 @@ def cheapest(
     found: Ids,
     stop: Ids,
 ) -> int:
-    """Find the cost of the cheapest way from the source places to each place.
+    """Find the cost of the cheapest path from the source places to each place.
 
-    ``costs`` are those of the edges in ``machine.targets``. ``distance`` is -1 everywhere before. The places
-    found stand in ``found``, the cheapest first; their number is returned. ``keys`` and ``heap`` have room
-    for all edges of all transitions and the sources. Returns STOPPED once ``stop[0]`` is not 0.
+    ``costs`` are the costs of the edges in ``machine.targets``. ``distance`` must be -1 everywhere before.
+    Writes the places found to ``found``, the cheapest first, and returns their number, or STOPPED once
+    ``stop[0]`` is not 0. ``keys`` and ``heap`` need room for all edges of all transitions and the sources.
     """
     pointers, targets = machine.pointers, machine.targets
     leaving, transitions = machine.leaving, machine.transitions

@@ -1,7 +1,7 @@
 """Closures from many sources: the product's strongly connected components, found once, and swept in order.
 
-Whatever reaches one place of a component reaches all of them, so a component needs one mask; in topological
-order every edge is looked at once for each batch of sources. Arrays as in ``_kernel``.
+A source that reaches one place of a component reaches all its places, so a component needs only one mask. In
+topological order, each edge is looked at once for each batch of sources. Arrays are as in ``_kernel``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ONE: Final = np.uint64(1)
 class Components(NamedTuple):
     """Components: ``c`` has the places ``members[begins[c]:begins[c + 1]]``, whose ``component`` is ``c``.
 
-    Edges lead to components with smaller numbers only.
+    Edges between components only lead to smaller numbers.
     """
 
     component: Nodes
@@ -29,9 +29,9 @@ class Components(NamedTuple):
 
 
 class Tarjan(NamedTuple):
-    """What Tarjan's algorithm works in; ``numbers`` is all 0 before.
+    """The working arrays of Tarjan's algorithm; ``numbers`` must be all 0 before.
 
-    ``path``, ``transition``, ``edge`` are the places in progress, and how far each of them has come.
+    ``path`` has the places in progress; ``transition`` and ``edge`` say how far each of them has come.
     """
 
     numbers: Nodes
@@ -44,7 +44,7 @@ class Tarjan(NamedTuple):
 
 @inlined
 def _open(place: int, first: int, depth: int, time: int, room: Tarjan, component: Nodes) -> None:
-    """Begin with a place. Its transitions begin at ``first``."""
+    """Begin to search a place; its transitions begin at ``first``."""
     room.numbers[place] = room.low[place] = time
     component[place] = -1
     room.path[depth] = place
@@ -70,9 +70,9 @@ def _close(
 
 @kernel
 def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components, stop: Ids) -> int:
-    """Find the components reached from the sources (Tarjan's algorithm); returns their number.
+    """Find the components reached from the sources (Tarjan's algorithm); return their number.
 
-    STOPPED once ``stop[0]`` is not 0.
+    Returns STOPPED once ``stop[0]`` is not 0.
     """
     pointers, targets, leaving, transitions, _, initial, _ = machine
     index, low, stack, path, transition, edge = room
@@ -132,10 +132,10 @@ def components(machine: Machine, sources: Nodes, room: Tarjan, found: Components
 def sweep(
     machine: Machine, sources: Nodes, within: Components, count: int, room: MaskRoom, found: Nodes
 ) -> int:
-    """Do what ``together`` does, for all ``count`` components in order. STOPPED once ``stop[0]`` is not 0.
+    """Do what ``together`` does, by going through all ``count`` components in order.
 
-    Here ``visited`` and ``pending`` are masks of components: of the sources there, and of those that an edge
-    leads from to there.
+    Here ``visited`` and ``pending`` are masks of components: of the sources that begin there, and of the
+    sources that reach them by an edge. Returns STOPPED once ``stop[0]`` is not 0.
     """
     pointers, targets, leaving, transitions, ends, initial, _ = machine
     component, members, begins = within

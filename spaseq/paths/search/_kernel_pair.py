@@ -1,8 +1,9 @@
 """The kernel for one pair of nodes: breadth-first searches of the product from both ends.
 
-Arrays as in ``_kernel``. Levels are searched whole, first the side whose next level has fewer edges (Pohl,
-*Bi-directional search*, 1971). An edge joins the searches if it leads from the last level ahead to the last
-level behind; all paths with an edge that are shorter have been ruled out by then, so it is on a shortest one.
+Arrays are as in ``_kernel``. Each step searches a whole level, on the side with fewer edges in its next level
+(Pohl, *Bi-directional search*, 1971). An edge joins the searches if it leads from the last level ahead to the
+last level behind. All shorter paths with edges have been ruled out by then, so the edge is on a shortest
+path.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy.typing as npt
 from spaseq._jit import kernel, part
 from spaseq.paths.search._kernel import STOPPED, Ids, Nodes
 
-#: What ``meet`` gives where no path joins the ends.
+#: The result of ``meet`` if no path joins the ends.
 NO_PATH: Final = -1
 
-#: Places in ``counts``: the places reached ahead, those reached behind, and whether an edge joins them.
+#: Indexes into ``counts``: the number of places reached ahead and behind, and whether an edge joins them.
 AHEAD: Final = 0
 BEHIND: Final = 1
 MET: Final = 2
@@ -27,9 +28,9 @@ MET: Final = 2
 class Side(NamedTuple):
     """One of the two searches.
 
-    ``leaving``, ``transitions``: the automaton as it is read from there. ``distance``, ``(places,)``: -1, or
-    the number of edges from that end. ``queue``, ``(places,)``: the places with a distance, level by level;
-    it begins with those where the search begins.
+    ``leaving`` and ``transitions`` are the automaton as read from this end. ``distance``, ``(places,)``, is
+    the number of edges from this end, or -1. ``queue``, ``(places,)``, has the places with a distance, level
+    by level, beginning with those where the search begins.
     """
 
     leaving: Nodes
@@ -40,7 +41,7 @@ class Side(NamedTuple):
 
 @part
 def _cost(pointers: npt.NDArray[np.int64], side: Side, low: int, high: int) -> int:
-    """How many edges leave the places ``low`` … ``high`` of the queue."""
+    """Return how many edges leave the places ``queue[low:high]``."""
     nodes = pointers.shape[1] - 1
     count = 0
     for i in range(low, high):
@@ -63,9 +64,10 @@ def _advance(
     counts: Ids,
     stop: Ids,
 ) -> bool:
-    """One level more ahead. What joins the searches gets its distance from the end behind.
+    """Search one more level ahead. Places where the searches join get their distance from the end behind.
 
-    Returns False if it was stopped. Without ``every`` the first edge that joins them is enough.
+    Returns False if the search was stopped. Without ``every``, the first edge that joins the searches is
+    enough.
     """
     nodes = pointers.shape[1] - 1
     high, tail, joined = counts[AHEAD], counts[AHEAD], counts[BEHIND]
@@ -110,7 +112,7 @@ def _advance_behind(
     counts: Ids,
     stop: Ids,
 ) -> bool:
-    """One level more behind; see ``_advance``."""
+    """Search one more level behind; see ``_advance``."""
     nodes = pointers.shape[1] - 1
     high, tail = counts[BEHIND], counts[BEHIND]
     last = ahead.distance[ahead.queue[counts[AHEAD] - 1]]
@@ -150,7 +152,7 @@ def _lead_back(
     length: int,
     counts: Ids,
 ) -> None:
-    """Give the places ahead on paths of this length their distance from the end behind, too."""
+    """Also give the places ahead that are on paths of this length their distance from the end behind."""
     nodes = pointers.shape[1] - 1
     head = low
     while head < counts[BEHIND]:
@@ -181,12 +183,12 @@ def meet(
     counts: Ids,
     stop: Ids,
 ) -> int:
-    """The number of edges, at least 1, of the shortest paths between two nodes; NO_PATH or STOPPED.
+    """Return the number of edges, at least 1, of the shortest paths between two nodes; NO_PATH or STOPPED.
 
-    ``behind.distance`` is then exact where it is not -1: at the places of one shortest path at least, with
-    ``every`` of all. ``behind.queue[:counts[BEHIND]]`` are these places. ``counts``, ``(3,)``: how many
-    places stand in either queue before, and 0. ``ahead.distance`` is -1 everywhere before and afterwards,
-    ``behind.distance`` is so before; STOPPED leaves them as they are.
+    Afterwards, ``behind.distance`` is exact where it is not -1. It has at least the places of one shortest
+    path or, with ``every``, of all; ``behind.queue[:counts[BEHIND]]`` lists the places. ``counts``, ``(3,)``,
+    is before the call the number of places in each queue, and 0. Both distances must be -1 everywhere before;
+    ``ahead.distance`` is reset afterwards, unless the search was stopped.
     """
     for i in range(counts[AHEAD]):
         ahead.distance[ahead.queue[i]] = 0

@@ -1,7 +1,7 @@
-"""Where a path must pass: the transitions of an automaton that every path makes exactly one of.
+"""Cuts of an automaton: sets of transitions of which every path takes exactly one.
 
-A *cut* parts the states so that no transition leads back. The cheapest is a minimum cut, each transition
-weighing as many edges as the graph has for it.
+A *cut* divides the states into two parts so that no transition leads back. The cheapest is a minimum cut,
+where the weight of a transition is the number of its edges in the graph.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-#: In larger automata no cut is looked for: it takes states × transitions, some times.
+#: Larger automata are not searched for cuts, because that takes states × transitions several times.
 _MOST_STATES: Final = 64
 
-#: From a state, along an edge of a row, to a state.
+#: A transition: state, CSR row, state reached.
 Transition = tuple[int, int, int]
 
-#: From state to state.
+#: An arc: two states.
 _Arc = tuple[int, int]
 
 #: How each state was reached: by an arc, along or against it.
@@ -26,7 +26,7 @@ _Ways = dict[int, tuple[_Arc, bool] | None]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Transitions of which every path makes exactly one; ``edges``: how many they can take."""
+    """Transitions of which every path takes exactly one; ``edges`` is the number of their edges."""
 
     transitions: tuple[Transition, ...]
     edges: int
@@ -39,9 +39,9 @@ def cheapest_cut(
     starts: Collection[int],
     ends: frozenset[int],
 ) -> Cut | None:
-    """The cut with the fewest edges; None if there is none, or the automaton is large (Edmonds and Karp).
+    """Return the cut with the fewest edges; None without one or for a large automaton (Edmonds and Karp).
 
-    ``size`` says of a row how many edges it has.
+    ``size`` returns the number of edges of a row.
 
     >>> cheapest_cut(4, [(0, 7, 1), (1, 8, 1), (1, 9, 2), (2, 8, 3)], {7: 9, 8: 99, 9: 2}.get, [0], {3})
     Cut(transitions=((1, 9, 2),), edges=2)
@@ -70,7 +70,7 @@ def cheapest_cut(
 
 
 def _spread(room: dict[_Arc, int], starts: Collection[int]) -> _Ways:
-    """The states reached along arcs with room, or against any arc; for each, how it was reached."""
+    """Return the states reached along arcs with room left or against any arc, and how each was reached."""
     ways: dict[int, list[tuple[int, _Arc, bool]]] = {}
     for (before, after), left in room.items():
         if left > 0:
@@ -87,7 +87,7 @@ def _spread(room: dict[_Arc, int], starts: Collection[int]) -> _Ways:
 
 
 def _way(found: _Ways, end: int) -> list[tuple[_Arc, bool]]:
-    """The arcs from a start to a state, last first; whether each was gone along or against."""
+    """Return the arcs from a start to a state, last first, each with True if it is taken forwards."""
     arcs = []
     step = found[end]
     while step is not None:

@@ -1,13 +1,15 @@
 """Which nodes a path joins: pairs of endpoints, by breadth-first search of the product.
 
-The pairs are distinct, as under SPARQL's DISTINCT, however many paths join them (SPARQL itself gives a bag
-for ``/`` and ``|``). Where nothing repeats but ``?``, ``*`` and bounds from 0, a path may have no edge: it
-joins a given source or target with itself, also one that is no node of the graph, and where neither is
-given, every node (SPARQL 1.1, section 9.3).
+The pairs are distinct, as under SPARQL's DISTINCT, however many paths join them (SPARQL itself returns a bag
+for ``/`` and ``|``).
 
-The search begins at the end that is given; if both or none are, at the end where the first transitions look
-at fewer edges; and in the middle, if every path takes one of a few edges there. One pair of nodes is searched
-from both ends (``pair``).
+If an expression consists only of parts with ``?``, ``*`` or bounds from 0, a path may have no edge. Such a
+path joins each given source or target with itself, even a term that is not a node of the graph. If neither
+sources nor targets are given, it joins every node with itself (SPARQL 1.1, section 9.3).
+
+The search begins at the end that is given. If both or none are given, it begins at the end where the first
+transitions look at fewer edges. If every path takes one of a few edges in the middle, it begins there. One
+pair of nodes is searched from both ends (``length_between``).
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ from spaseq.terms.interop import RdflibTerm, to_rdflib
 
 __all__ = ["Pairs", "PairsPlan", "Search", "find_pairs", "plan_pairs", "rare_cut"]
 
-#: A search begins in the middle where that many times fewer edges are there than at either end.
+#: A search begins in the middle if there are more than this many times fewer edges than at either end.
 _RARER: Final = 8
 
-#: From so many edges on it is worth to look for a rare step in the middle.
+#: A rare step in the middle is looked for only if the first transitions look at this many edges or more.
 _WORTH: Final = 1 << 10
 
-#: Pairs are shown as terms so many at a time.
+#: Pairs are converted to terms this many at a time.
 _AT_A_TIME: Final = 1 << 14
 
 _ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
@@ -47,13 +49,13 @@ _ALL: Final[Flags] = np.zeros(0, dtype=np.bool_)
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pairs:
-    """Distinct pairs of a source and a target; iterating gives them as rdflib terms.
+    """Distinct pairs of a source and a target; iterating yields them as rdflib terms.
 
-    As numbers they are grouped by the end where the search began: ``others[offsets[i]:offsets[i + 1]]``
-    belong to ``begins[i]``; these are the targets if ``backwards``, else the sources. Numbers from
-    ``graph.nodes`` on are ``strangers``: terms that were given and are no nodes of the graph.
-    Shapes: ``begins`` ``(n,)``, ``offsets`` ``(n + 1,)``, ``others`` ``(pairs,)``.
-    ``truncated``: there are more than ``limit``.
+    The arrays hold numbers of nodes, grouped by the end where the search began. ``begins`` are targets if
+    ``backwards`` is True, otherwise sources. ``begins[i]`` is paired with ``others[offsets[i]:offsets[i +
+    1]]``. Numbers from ``graph.nodes`` on are ``strangers``: terms given as ends that are not nodes of the
+    graph. Shapes: ``begins`` ``(n,)``, ``offsets`` ``(n + 1,)``, ``others`` ``(pairs,)``. ``truncated``:
+    there are more pairs than ``limit``.
     """
 
     graph: Snapshot
@@ -73,7 +75,7 @@ class Pairs:
         return chain.from_iterable(map(self._some, range(0, len(self.others), _AT_A_TIME)))
 
     def _some(self, low: int) -> Iterator[tuple[RdflibTerm, RdflibTerm]]:
-        """Some pairs, from number ``low`` on."""
+        """Return the pairs from index ``low`` on, at most ``_AT_A_TIME``, as terms."""
         begins, bounds, high = self.begins, self.offsets, len(self.others)
         if high > _AT_A_TIME:
             high = min(low + _AT_A_TIME, high)
@@ -93,22 +95,22 @@ class Pairs:
 
     @property
     def arrays(self) -> tuple[Nodes, Nodes]:
-        """The sources and the targets as numbers, each ``(len(self),)``."""
+        """The sources and the targets as numbers of nodes, each of shape ``(len(self),)``."""
         begins = np.repeat(self.begins.astype(np.int32), np.diff(self.offsets))
         return (self.others, begins) if self.backwards else (begins, self.others)
 
     def term(self, number: int) -> RdflibTerm:
-        """The term of a number in the arrays."""
+        """Return the term of a number in the arrays."""
         if number >= self.graph.nodes:
             return to_rdflib(self.strangers[number - self.graph.nodes])
         return self.graph.term(number)
 
 
 class PairsPlan(NamedTuple):
-    """From where to search for what: the nodes to begin at, and those wanted at the other end (None: all).
+    """How to search: the nodes to begin at, and ``ends``, those wanted at the other end (None: all).
 
-    ``strangers`` are terms that are no nodes of the graph, and joined with themselves. ``marks``: the search
-    began in the middle.
+    ``strangers`` are terms that are not nodes of the graph, and are joined with themselves. ``marks`` is not
+    None if the search began in the middle.
     """
 
     product: Product
@@ -120,7 +122,7 @@ class PairsPlan(NamedTuple):
 
     @property
     def wanted(self) -> Flags:
-        """Flags of the nodes wanted; of length 0 if all are."""
+        """A flag for each node, True if it is wanted; of length 0 if all nodes are."""
         if self.ends is None:
             return _ALL
         flags = np.zeros(max(1, self.product.pointers.shape[1] - 1), dtype=np.bool_)
@@ -129,7 +131,7 @@ class PairsPlan(NamedTuple):
 
 
 def plan_pairs(graph: Snapshot, expression: str | Expression, sources: Any, targets: Any) -> PairsPlan:
-    """How to find the pairs of an expression; see ``find_pairs``."""
+    """Return how to find the pairs of an expression; arguments are as for ``find_pairs``."""
     with graph.workspaces.borrow(graph.memory(expression)) as workspace:
         asked = _asked(graph, expression, sources, targets)
         return _plan(graph, expression, asked, workspace)._replace(marks=None)
@@ -138,7 +140,7 @@ def plan_pairs(graph: Snapshot, expression: str | Expression, sources: Any, targ
 def find_pairs(
     graph: Snapshot, expression: str | Expression, sources: Any, targets: Any, limit: int | None
 ) -> Pairs:
-    """The distinct pairs that a path of the expression joins, at most ``limit`` of them.
+    """Return the distinct pairs that a path of the expression joins, at most ``limit`` of them.
 
     ``sources`` and ``targets`` are terms, one or several, or None for all. Raises QuerySyntaxError and
     QueryMeaningError with the place in the expression.
@@ -167,7 +169,7 @@ def find_pairs(
 def find_batches(
     graph: Snapshot, expression: str | Expression, sources: Any, targets: Any
 ) -> Iterator[Pairs]:
-    """The pairs of ``find_pairs``, some 2^16 at a time, as they are found: memory holds no more of them."""
+    """Yield the pairs of ``find_pairs`` as they are found; memory holds only some 2^16 at a time."""
     asked = _asked(graph, expression, sources, targets)
 
     def found() -> Iterator[Pairs]:
@@ -189,7 +191,7 @@ def find_batches(
 
 
 def _strangers(graph: Snapshot, plan: PairsPlan) -> Pairs:
-    """Terms that are no nodes, each with itself."""
+    """Return the terms that are not nodes, each paired with itself."""
     count = len(plan.strangers)
     alone = np.arange(graph.nodes, graph.nodes + count, dtype=np.int64)
     offsets = np.arange(count + 1, dtype=np.int64)
@@ -203,7 +205,7 @@ def _search(plan: PairsPlan, workspace: Workspace, borrow: Callable[[], Borrowed
 
 
 class _Asked(NamedTuple):
-    """The product, and the ends that are given (None: all nodes)."""
+    """A query: its product, the given sources and the wanted targets (None: all nodes)."""
 
     forward: Product
     given: Given | None
@@ -218,7 +220,7 @@ def _asked(graph: Snapshot, expression: str | Expression, sources: Any, targets:
 
 
 def _one_pair(asked: _Asked) -> PairsPlan | None:
-    """The plan if one source and one target are nodes of the graph."""
+    """Return the plan if exactly one source and one target are nodes of the graph, otherwise None."""
     forward, given, wanted = asked
     if given is None or wanted is None or not len(given[0]) == len(wanted[0]) == 1:
         return None
@@ -227,7 +229,7 @@ def _one_pair(asked: _Asked) -> PairsPlan | None:
 
 
 def _joined(graph: Snapshot, expression: str | Expression, plan: PairsPlan, workspace: Workspace) -> Part:
-    """Whether a path joins one pair."""
+    """Return the one pair of the plan if a path joins it, otherwise no pair."""
     assert plan.ends is not None
     forward, source, target = plan.product, int(plan.begins[0]), int(plan.ends[0])
     joined = source == target and bool(len(forward.empty)) and bool(forward.empty[source])
@@ -262,9 +264,9 @@ def _plan(graph: Snapshot, expression: str | Expression, asked: _Asked, workspac
 def cheaper_end(
     graph: Snapshot, expression: str | Expression, starts: Ids | None, ends: Ids | None
 ) -> tuple[int, bool]:
-    """How many edges the first transitions look at from the better end, and whether that is the far one.
+    """Return how many edges the first transitions look at from the better end, and if that is the targets.
 
-    One that is given is better than one that is not.
+    An end that is given is better than one that is not.
     """
     if ends is None or starts is not None:
         ahead = graph.product(expression).first_edges(starts)
@@ -277,7 +279,7 @@ def cheaper_end(
 
 
 def rare_cut(product: Product, cost: int) -> Cut | None:
-    """Where to begin in the middle, if that is much cheaper than what beginning at an end costs."""
+    """Return where to begin in the middle, if that is much cheaper than ``cost``, that of the better end."""
     if cost < _WORTH or len(product.empty):  # where a path may have no edge, all nodes are answers anyway
         return None
     cut = product.cut
@@ -285,5 +287,5 @@ def rare_cut(product: Product, cost: int) -> Cut | None:
 
 
 def both(given: Ids | None, found: Ids) -> Ids:
-    """Return the nodes that are given and found (None: all are given)."""
+    """Return the nodes that are both given and found; ``given`` None means all nodes."""
     return found if given is None else np.intersect1d(given, found, assume_unique=True)

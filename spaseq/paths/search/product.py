@@ -20,7 +20,7 @@ from spaseq.terms.dictionary import Term
 #: Sources or targets: numbers of nodes, and terms that are no nodes of the graph.
 Given = tuple[Ids, tuple[Term, ...]]
 
-#: From so many edges on, the nodes that they begin at are flagged; they are few enough to be kept else.
+#: If first transitions have at most this many edges, the nodes where they begin are cached as a list.
 _FEW: Final = 1 << 12
 
 _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
@@ -30,7 +30,7 @@ class Product:
     """The product of a graph with an automaton; transitions without an edge in the graph are left out.
 
     ``leaving``, ``transitions``, ``ends``, ``initial`` and ``empty`` are those of ``Machine``. ``anywhere``:
-    a path of no edges is an answer at any node. ``readers``: what enumerating paths keeps by sets of states.
+    a path without edges is a result at any node. ``readers`` is a cache of ``Expansion``, by sets of states.
     """
 
     def __init__(self, relations: Relations, found: Automaton, nodes: int, memory: Memory) -> None:
@@ -81,12 +81,12 @@ class Product:
 
     @property
     def pointers(self) -> Pointers:
-        """All CSR rows there are."""
+        """The pointers of all CSR rows."""
         return self.relations.pointers
 
     @property
     def targets(self) -> Nodes:
-        """What the pointers point at."""
+        """The targets of all CSR rows."""
         return self.relations.targets
 
     @cached_property
@@ -99,12 +99,12 @@ class Product:
 
     @cached_property
     def all_first_edges(self) -> int:
-        """How many edges the first transitions look at, from all nodes."""
+        """The number of edges that the first transitions look at, from all nodes."""
         return sum(map(self.relations.size, self.starting.tolist()))
 
     @cached_property
     def cut(self) -> Cut | None:
-        """The transitions with fewest edges of which every path with edges makes exactly one."""
+        """The cheapest cut: every path with edges takes exactly one of its transitions."""
         states = np.repeat(np.arange(self.size), np.diff(self.leaving)).tolist()
         transitions = [
             (state, row, reached)
@@ -119,7 +119,7 @@ class Product:
         return found[0] if len(found) == 1 else np.unique(np.concatenate([_NO_NODES, *found]))
 
     def candidates(self) -> Ids:
-        """The nodes where an answer can begin, in order."""
+        """Return the sorted nodes where a result can begin."""
         nodes = self.pointers.shape[1] - 1
         if not len(self.empty) and self.all_first_edges <= min(_FEW, nodes):
             return self._few_candidates
@@ -129,7 +129,7 @@ class Product:
         return np.flatnonzero(flags)
 
     def strangers(self, given: Given | None, wanted: Given | None) -> tuple[Term, ...]:
-        """The terms that are no nodes of the graph, and are joined with themselves all the same."""
+        """Return the terms that are not nodes of the graph, but are joined with themselves."""
         if not self.anywhere:
             return ()
         if given is None or wanted is None:
@@ -138,7 +138,7 @@ class Product:
         return tuple(term for term in given[1] if term in wanted[1])
 
     def first_edges(self, nodes: Ids | None) -> int:
-        """How many edges the first transitions have to look at: from these nodes, or from all."""
+        """Return how many edges the first transitions look at from ``nodes``, or from all nodes (None)."""
         if nodes is None:
             return self.all_first_edges
         return count_edges(self.pointers, self.starting, nodes)
@@ -149,8 +149,9 @@ def length_between(
 ) -> int | None:
     """Return the number of edges, at least 1, of the shortest paths between two nodes; None without one.
 
-    ``ahead`` and ``behind`` read the same paths from either end. ``workspace.inside`` then has the distance
-    from ``end`` of the places of a shortest path, with ``every`` of all of them, until it is unmarked.
+    ``ahead`` and ``behind`` read the same paths, from ``start`` and from ``end``. Until the workspace is
+    unmarked, its ``inside`` has the distances from ``end`` of the places on one shortest path or, with
+    ``every``, on all of them.
     """
     nodes = ahead.pointers.shape[1] - 1
     distance, marked = workspace.marks(ahead.size)

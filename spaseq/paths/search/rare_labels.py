@@ -1,8 +1,8 @@
-"""The rare labels of an expression: where a search begins in the middle and goes both ways.
+"""The rare labels of an expression, where a search begins in the middle and goes both ways.
 
-What leads to a cheap cut, and what it leads to, is marked first, each place once; the search then begins
-only where a path across the cut begins, and goes only through marked places. It is what lazy chain automata
-do with the rarest event of a sequence.
+The places before and after a cheap cut are marked first, each once. The search then begins only where a path
+across the cut begins, and only passes marked places. Lazy chain automata do the same with the rarest event of
+a sequence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spaseq.paths.search.product import Product
 from spaseq.paths.search.running import Stop
 from spaseq.paths.search.workspace import Workspace
 
-#: In ``inside``: no place is left out.
+#: The value of ``inside`` that leaves out no place.
 EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
 
 
@@ -27,7 +27,7 @@ EVERYWHERE: Final[Nodes] = np.zeros(0, dtype=np.int32)
 class Marks:
     """The nodes where paths across a cut begin and end, in order.
 
-    The places on their way have ``inside`` ≥ 0, until its workspace is cleared.
+    The places on these paths have ``inside`` ≥ 0, until the workspace is cleared.
     """
 
     sources: Ids
@@ -36,9 +36,9 @@ class Marks:
 
 
 def mark(forward: Product, backward: Product, cut: Cut, workspace: Workspace) -> Marks:
-    """Mark what leads to a cut and what it leads to.
+    """Mark the places that lead to a cut, and the places that a cut leads to.
 
-    The two products read the same paths from either end. Their states have the same numbers.
+    The two products read the same paths from opposite ends. Their states have the same numbers.
     """
     relations, nodes = forward.relations, forward.pointers.shape[1] - 1
     inside, marked = workspace.marks(forward.size)
@@ -62,6 +62,6 @@ def _mark(product: Product, places: Ids, inside: Nodes, marked: Ids, stop: Stop)
 
 
 def _nodes(places: Ids, ends: npt.NDArray[np.uint8], nodes: int) -> Ids:
-    """The nodes of the places where a path ends, in order."""
+    """Return the sorted nodes of those places where a path can end."""
     states = places // nodes
     return np.unique((places - states * nodes)[ends[states] != 0])

@@ -1,9 +1,9 @@
 """The nodes that paths lead to from each of many nodes, by breadth-first search of the product.
 
-From few nodes, the search is one by one, and so it begins from many, up to a number of edges. The other nodes
-are searched from 64 at a time, a bit each, or 512 at a time if they look at enough of the same edges. If the
-batches would look at the same edges again and again, all are swept along the strongly connected components
-of the product.
+A few nodes are searched from one by one. From many nodes, the search also begins one by one, up to a number
+of edges. It then goes on from up to 512 nodes at a time, with a bit mask, as long as they share enough edges.
+If the batches would look at the same edges many times, one sweep over the strongly connected components of
+the product searches from all nodes left.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _WIDTH: Final = 64
 #: Sources for each word of a mask.
 _BITS: Final = _WIDTH
 
-#: Words of a mask: a line of a cache.
+#: The most words of a mask: a cache line.
 _WORDS: Final = 8
 
-#: From so many sources on it is worth to try them together.
+#: From this many sources on, masks are tried.
 _MANY: Final = 16
 
-#: What looks at no more edges than that is done before a search with masks has begun.
+#: Edges that are searched one by one before masks are tried.
 _TRIED: Final = 1 << 14
 
-#: An edge costs so many times more in a search with masks.
+#: An edge costs this many times more in a search with masks.
 _MASK_COST: Final = 2
 
-#: From so many nodes found on, they are given away where they are wanted in parts.
+#: A search in parts yields a part once this many nodes are found.
 _PART: Final = 1 << 16
 
-#: So many times larger is a part than the one before.
+#: Each part may be this many times larger than the one before.
 _MORE: Final = 16
 
 #: Bytes for each place that finding components takes.
@@ -63,7 +63,7 @@ _COMPONENT_BYTES: Final = 56
 
 _NODE_BYTES: Final = 4
 
-#: How often finding components looks at each edge, or takes as long as if it did.
+#: Finding components takes about as long as looking at each edge this many times.
 _COMPONENT_COST: Final = 4
 
 #: Threads of one search, at most: each has a workspace of its own.
@@ -75,14 +75,14 @@ _WORTH_THREADS: Final = 1 << 16
 #: Edges that the nodes left look at one by one, from which on threads pay: some 10 ms.
 _WORTH_APART: Final = 1 << 18
 
-#: So many sources are searched one by one in one call.
+#: One call searches from at most this many sources one by one.
 _AT_ONCE: Final = 1 << 12
 
 _UNLIMITED: Final = 1 << 62
 
 
 class Part(NamedTuple):
-    """Some of what a search finds: ``found[offsets[i]:offsets[i + 1]]`` are reached from ``begins[i]``."""
+    """Some results of a search: ``found[offsets[i]:offsets[i + 1]]`` are reached from ``begins[i]``."""
 
     begins: Nodes
     offsets: Ids
@@ -90,9 +90,10 @@ class Part(NamedTuple):
 
 
 class Search:
-    """The nodes reached from each of many nodes, all at once or part by part.
+    """A search for the nodes reached from each of many nodes, all at once or part by part.
 
-    Only those ``wanted``, unless that is of length 0; through places with ``inside`` not -1, unless that is.
+    If ``wanted`` is not of length 0, only flagged nodes are results. If ``inside`` is not of length 0, only
+    places where it is not -1 are searched.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Search:
         inside: Nodes = EVERYWHERE,
         borrow: Callable[[], Borrowed] | None = None,
     ) -> None:
-        """``borrow`` lends a workspace to a thread; without, the search is one thread's."""
+        """Prepare a search; ``borrow`` returns a workspace for a thread. Without it, one thread searches."""
         self._borrow = borrow
         self._machine = machine
         self._workspace = workspace
@@ -121,7 +122,7 @@ class Search:
         self._offsets = np.zeros(len(begins) + 1, dtype=np.int64)
 
     def run(self, limit: int | None = None) -> Part:
-        """All of it; where there is more than ``limit``, at least that."""
+        """Return all results; with a ``limit``, the search may end once there are more results than that."""
         self._limit = limit
         for _ in self._steps():
             pass
@@ -133,9 +134,9 @@ class Search:
         return Part(self._begins, self._offsets, found)
 
     def parts(self) -> Iterator[Part]:
-        """All of it, as it is found: memory holds some 2^16 nodes found, however many there are.
+        """Yield all results as they are found; memory holds only some 2^16 of them at a time.
 
-        A node where searches begin stands in several parts if there are so many from a batch of them.
+        If a batch of searches finds more, the nodes where it begins are in several parts.
         """
         self._in_parts = True
         enough = 1  # the first ones come at once
@@ -146,7 +147,7 @@ class Search:
         yield from self._taken()
 
     def _taken(self) -> Iterator[Part]:
-        """What was found since the last part, if anything."""
+        """Yield the results since the last part, if there are any."""
         first, done = self._first, self._done
         used = int(self._offsets[done])
         self._first = done
@@ -156,7 +157,7 @@ class Search:
             yield Part(self._begins[first:done], offsets, self._room[:used].copy())
 
     def _steps(self) -> Iterator[None]:
-        """Searches, some nodes at a time. After each step, what was found may be taken away."""
+        """Search from some nodes at a time. After each step, the results may be taken away."""
         if len(self._begins) >= _MANY:
             self._one_by_one(_TRIED)
             yield
@@ -169,7 +170,7 @@ class Search:
             yield
 
     def _many(self) -> Iterator[None]:
-        """With masks, as long as that pays."""
+        """Search with masks, as long as that pays."""
         work, begin = np.zeros(2, dtype=np.int64), self._done
         words = min(1, self._words())
         while words and self._more() and work[SINGLE] >= _MASK_COST * work[SHARED]:
@@ -183,10 +184,10 @@ class Search:
         self._each = int(work[SINGLE]) // max(1, self._done - begin)
 
     def _is_large(self, work: Ids) -> bool:
-        """Whether the batches to come look at so many edges that components pay.
+        """Return whether the remaining batches look at so many edges that finding components pays.
 
-        Each batch looks at some of them again and again, as bits come in; to find the components takes about
-        as long as to look at all the edges ``_COMPONENT_COST`` times.
+        Each batch looks at some edges many times, as bits arrive. Finding the components takes about as long
+        as looking at all edges ``_COMPONENT_COST`` times.
         """
         machine = self._machine
         if work[SHARED] == 0 or self._component_bytes() > self._workspace.memory.left:
@@ -200,7 +201,7 @@ class Search:
         return _COMPONENT_BYTES * self._machine.size * len(self._workspace.known)
 
     def _words(self) -> int:
-        """How long masks are; shorter where there are very many places, 0 where there are too many."""
+        """Return the number of words of masks: fewer for very many places, 0 for too many."""
         return self._workspace.words(self._machine.size, _WORDS)
 
     def _more(self) -> bool:
@@ -231,7 +232,7 @@ class Search:
         yield from self._unpacked(end, words, found[:count])
 
     def _by_components(self) -> Iterator[None]:
-        """All sources that are left. What is ``inside`` is not asked: it only saves ways."""
+        """Search from all sources that are left. ``inside`` is ignored, because it only saves work."""
         machine, workspace, words = self._machine, self._workspace, max(1, self._words())
         workspace.memory.take(self._component_bytes(), "the components of the graph")
         room = workspace.masks(machine.size, words)
@@ -256,7 +257,7 @@ class Search:
         workspace.memory.give(self._component_bytes())
 
     def _unpacked(self, end: int, words: int, found: Nodes) -> Iterator[None]:
-        """Take what a search with masks has found for the sources up to ``end``."""
+        """Unpack the results of a search with masks for the sources up to ``end``."""
         counts = self._counted(words, found)
         if not self._in_parts or counts.sum() <= _PART:
             self._unpack(end, words, found, counts)
@@ -276,9 +277,9 @@ class Search:
         self._apart = False
 
     def _in_threads(self, *, masks: bool) -> bool:
-        """Search from the nodes that are left, with masks or one by one, a thread for each part of them.
+        """Search from the nodes that are left in several threads, with masks or one by one.
 
-        Returns False, and does nothing, where there are too few nodes, cores or bytes of memory.
+        Returns False, without results, if there are too few nodes, cores or bytes of memory.
         """
         rest = self._begins[self._done :]
         cores = min(_MOST_THREADS, _cores(), len(rest) // _BITS)
@@ -328,7 +329,7 @@ class Search:
         self._done = end
 
     def _reserve(self, size: int) -> None:
-        """Room for so many nodes after those found. It doubles, as far as the memory left lets it."""
+        """Make room for ``size`` more results. The array doubles, as far as the memory left allows."""
         used = int(self._offsets[self._done])
         least, before = used + size, len(self._room)
         if least <= before:

@@ -1,4 +1,4 @@
-"""A search as it runs: the memory that it may take, what stops it, and its answers one after the other."""
+"""A running search: the memory that it may take, a flag that stops it, and an iterator over its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spaseq.paths.search._kernel import Ids
 
 _UNLIMITED: Final = 1 << 62
 
-#: The memory left is for this many threads of a query.
+#: The memory left is divided among this many threads of a query.
 _THREADS: Final = 8
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -61,7 +61,7 @@ class Memory:
 
 
 def in_bytes(size: int) -> str:
-    """A number of bytes for people.
+    """Return a number of bytes as readable text.
 
     >>> in_bytes(900), in_bytes(3 << 29)
     ('900 bytes', '1.5 GiB')
@@ -73,9 +73,9 @@ def in_bytes(size: int) -> str:
 
 
 class Stop:
-    """Whether searches are to end. ``flag``, ``(1,)``, is what kernels read: 1 once they are to end.
+    """A signal that ends searches. Kernels read ``flag``, ``(1,)``, which is 1 once they must end.
 
-    Any thread may call ``set``. The searches look at it every few microseconds.
+    Any thread may call ``set``. Searches read the flag every few microseconds.
     """
 
     __slots__ = ("flag", "reason")
@@ -100,7 +100,7 @@ _CURRENT: Final[ContextVar[Stop]] = ContextVar("spaseq-stop", default=_NEVER)
 
 
 def current() -> Stop:
-    """Return what ends the searches that begin here; without ``stopped_by`` nothing does."""
+    """Return the ``Stop`` of searches that begin in this context; outside ``stopped_by``, one never set."""
     return _CURRENT.get()
 
 
@@ -118,9 +118,9 @@ Answer = TypeVar("Answer")
 
 
 class AnswerIterator(Iterator[Answer], Generic[Answer]):
-    """The answers of a search, one after the other, for one thread or several: each comes once.
+    """An iterator over the results of a search. Several threads may share it; each result is returned once.
 
-    A search that an exception has broken off cannot go on: to ask for more is a SpaseqError.
+    After an exception the search cannot go on: reading more raises SpaseqError.
     """
 
     def __init__(self, found: Iterator[Answer]) -> None:
@@ -130,7 +130,7 @@ class AnswerIterator(Iterator[Answer], Generic[Answer]):
 
     def __next__(self) -> Answer:
         with self._lock:
-            if self._broken is not None:  # or the search would seem to have come to its end
+            if self._broken is not None:  # otherwise the search would seem to be exhausted
                 raise SpaseqError(f"{self._broken} broke off this search, so it cannot go on: ask anew")
             try:
                 return self._next()

@@ -1,7 +1,7 @@
-"""The arrays that searches work in: one search has them at a time, and the next one finds them clean.
+"""The working arrays of searches. One search uses them at a time, and leaves them clean for the next.
 
-Clearing all of them costs more than a small search does, so a search clears what it has touched. One that
-ends by an exception (no memory, Ctrl-C) may have touched anything: its arrays are never used again.
+Clearing whole arrays costs more than a small search, so a search only clears what it has touched. A search
+that ends with an exception (no memory, Ctrl-C) may have touched anything: its arrays are not used again.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from spaseq.paths.search.running import Memory, current
 
 _LAST_STAMP: Final = 2**31 - 1
 
-#: There is room for so many answers, beside those of one more search.
+#: ``out`` has room for this many results, besides those of one more search.
 _ROOM: Final = 1 << 16
 
-#: So many workspaces are kept for searches to come.
+#: At most this many workspaces are kept for later searches.
 _SPARE: Final = 8
 
 _NO_NODES: Final[Ids] = np.zeros(0, dtype=np.int64)
 
 
-#: What memory is for.
+#: The purposes of memory, for messages.
 _PLACES: Final = "the places of a search"
 _MASKS: Final = "the masks of a search"
 _MARKS: Final = "the marks of a search"
@@ -40,10 +40,10 @@ _FOR_MASKS: Final = 0.75
 
 
 class Workspace:
-    """The arrays of one search at a time; ``clear`` makes them as they were.
+    """The working arrays of one search at a time; ``clear`` resets them.
 
-    ``size``: their bytes. What a search needs of them is counted as its ``memory``, whether they are there
-    already or not: it must not depend on what was asked before how much a query can do. ``stop`` ends the
+    ``size`` is the number of their bytes. The bytes that a search needs count against its ``memory`` even if
+    the arrays exist already, so that a query's limit does not depend on earlier queries. ``stop`` ends the
     search from outside.
     """
 
@@ -55,9 +55,9 @@ class Workspace:
         self._stamp = 0
         self._wanted = _NO_NODES
         self._marked = 0
-        self.settled = True  # False as long as masks are not 0: what they say has not been read to its end
+        self.settled = True  # False while masks are not 0, because their results are not fully read
         self.out: Nodes = np.empty(nodes + _ROOM, dtype=np.int32)
-        self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # of length 0 it would mean all
+        self.wanted: Flags = np.zeros(max(1, nodes), dtype=np.bool_)  # length 0 would mean all
         self.inside: Nodes = np.zeros(0, dtype=np.int32)
         self.ahead: Nodes = np.zeros(0, dtype=np.int32)
         self.marked: Ids = np.zeros(0, dtype=np.int64)
@@ -82,13 +82,13 @@ class Workspace:
         self._needed = {}
 
     def want(self, nodes: Ids) -> Flags:
-        """Flags of these nodes, until the workspace is cleared. To be called once before."""
+        """Flag nodes as wanted until the workspace is cleared. Call it at most once before ``clear``."""
         self._wanted = nodes
         self.wanted[nodes] = True
         return self.wanted
 
     def stamps(self, states: int, count: int) -> int:
-        """Makes room for so many states and as many searches one by one; returns the stamp to start from."""
+        """Make room for ``count`` searches one by one with ``states`` states; return the first stamp."""
         places = states * self._nodes
         self._need(_PLACES, 12 * places)
         if len(self.seen) < places:
@@ -103,7 +103,7 @@ class Workspace:
         return stamp
 
     def masks(self, states: int, words: int) -> MaskRoom:
-        """Return room for a search with masks of this many words; all of them are 0 between searches."""
+        """Return arrays for a search with masks of this many words; all are 0 between searches."""
         places = states * self._nodes
         self._need(_MASKS, (_MASKED + 16 * words) * places + 8 * words * self._nodes)
         if len(self.visited) < words * places:
@@ -123,13 +123,13 @@ class Workspace:
         )  # fmt: skip
 
     def words(self, states: int, most: int) -> int:
-        """Of how many words masks may be, at most; 0: there is no memory for any."""
+        """Return how many words masks may have, at most ``most``; 0 if there is no memory for masks."""
         places = states * self._nodes
         spare = int((self.memory.left + self._needed.get(_MASKS, 0)) * _FOR_MASKS)
         return max(0, min(most, (spare - _MASKED * places) // max(1, 16 * places + 8 * self._nodes)))
 
     def marks(self, states: int) -> tuple[Nodes, Ids]:
-        """Return room to mark places: ``inside``, -1 everywhere, and a list for the marked places."""
+        """Return arrays to mark places: ``inside``, -1 everywhere, and a list for the marked places."""
         places = states * self._nodes
         self._need(_MARKS, 12 * places)
         if len(self.inside) < places:
@@ -139,7 +139,7 @@ class Workspace:
         return self.inside, self.marked
 
     def ends(self, states: int) -> tuple[Nodes, Ids]:
-        """Room for the search from the other end of a pair: distances, -1 everywhere, and a queue."""
+        """Return arrays to search a pair from the other end: distances, -1 everywhere, and a queue."""
         places = states * self._nodes
         self._need(_ENDS, 12 * places)
         if len(self.ahead) < places:
@@ -158,12 +158,12 @@ class Workspace:
         return self._marked
 
     def unmark(self) -> None:
-        """No place is marked any more."""
+        """Reset ``inside`` at all marked places."""
         self.inside[self.marked[: self._marked]] = -1
         self._marked = 0
 
     def clear(self) -> None:
-        """Nothing is wanted or marked any more; a search clears the rest itself when it ends."""
+        """Reset wanted nodes and marked places; a search resets the other arrays itself when it ends."""
         if len(self._wanted):
             self.wanted[self._wanted] = False
             self._wanted = _NO_NODES
@@ -190,14 +190,14 @@ class Workspaces:
         self._spare: list[Workspace] = []
 
     def borrow(self, memory: Memory) -> Borrowed:
-        """A workspace for a ``with`` block: it comes back only from one that ends in order."""
+        """Return a workspace for a ``with`` block; it is reused only if the block raises no error."""
         return Borrowed(self, memory)
 
-    # Without a lock: a list is popped from and appended to in one step, and what a generator has borrowed may
-    # come back while garbage is collected, in whatever a thread is doing.
+    # No lock is needed, because popping from and appending to a list are atomic. A lock could also deadlock:
+    # garbage collection may return a generator's workspace at any point in a thread.
 
     def take(self, memory: Memory) -> Workspace:
-        """One that is clean, for a query."""
+        """Return a clean workspace for a query."""
         try:
             workspace = self._spare.pop()
         except IndexError:
@@ -206,7 +206,7 @@ class Workspaces:
         return workspace
 
     def give(self, workspace: Workspace) -> None:
-        """Take back what a search has ended with in order."""
+        """Take back the workspace of a search that ended without an error."""
         if not workspace.settled:  # a search in parts, closed before the last one
             return
         workspace.clear()
@@ -214,14 +214,15 @@ class Workspaces:
             self._spare.append(workspace)
 
     def _is_small(self, workspace: Workspace) -> bool:
-        """Whether there may be several of them without any use."""
+        """Return whether several unused workspaces of this size may be kept."""
         return self._most is None or _SPARE * workspace.size <= self._most
 
 
 class Borrowed:
-    """A workspace as long as a ``with`` block lasts.
+    """A workspace for a ``with`` block.
 
-    After an exception it is dropped. That a generator is closed is none: it was waiting to be asked for more.
+    After an exception it is dropped. Closing a generator does not count as an exception, because the search
+    was paused between results.
     """
 
     def __init__(self, owner: Workspaces, memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""The kernels of indexes of names: keys of terms, their order, their trigrams."""
+"""The kernels of name indexes: they read the keys of terms, sort them, and index their trigrams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Words = npt.NDArray[np.uint64]
 #: Added to the kind of a term with escapes or letters beyond ASCII: its key is made in Python.
 HARD: Final = 8
 
-#: Of a letter in UTF-8, or of its escape.
+#: The most bytes of a letter in UTF-8, or of its escape.
 _MOST_BYTES: Final = 10
 
 _SLASH, _HASH, _COLON, _PERCENT, _QUOTE, _ESCAPE = (ord(c) for c in '/#:%"\\')
@@ -36,7 +36,7 @@ class Keys(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What an index is made of: the key ``keys[i]`` of ``Keys``, a kind and a number."""
+    """The entries of an index: entry ``i`` has key number ``keys[i]`` of ``Keys``, a kind and a number."""
 
     text: Bytes
     begins: Ids
@@ -50,10 +50,10 @@ class Entries(NamedTuple):
 def read_keys(
     terms: Ids, arena: Bytes, ids: Ids, labels: npt.NDArray[np.bool_], longest: int, keys: Keys
 ) -> int:
-    """Write the keys of IRIs' last segments and of literals; returns the bytes of all.
+    """Write the keys of IRIs' last segments and of literals; return the number of bytes written.
 
-    Literals of more than ``longest`` letters have one only if they are ``labels``. ``terms``, ``arena``: see
-    ``TermTable``. ``keys.text`` has room for the terms' bytes.
+    A literal of more than ``longest`` letters has a key only if ``labels`` flags it. ``terms`` and ``arena``
+    are those of ``TermTable``. ``keys.text`` must have room for all bytes of the terms.
     """
     used = 0
     for i in range(len(ids)):
@@ -105,7 +105,7 @@ def read_keys(
 
 @part
 def _is_before(entries: Entries, a: int, b: int) -> bool:
-    """Return whether entry ``a`` comes before ``b`` by key, kind and number; the keys begin alike."""
+    """Return whether entry ``a`` sorts before ``b`` by key, kind, number; the first 8 bytes are equal."""
     x, y = entries.keys[a], entries.keys[b]
     if x != y:
         m, n = entries.lengths[x], entries.lengths[y]
@@ -122,10 +122,10 @@ def _is_before(entries: Entries, a: int, b: int) -> bool:
 
 @kernel
 def sort_entries(entries: Entries, order: Nodes, room: Nodes, words: Words) -> int:
-    """Sort the entries that ``order`` numbers (merge sort), each kept once; returns how many are kept.
+    """Sort ``order``, which lists entries, and drop duplicates (merge sort); return how many are kept.
 
-    ``room`` is as long as ``order``. ``words``, ``(2, len(order))``: the first 8 bytes of keys, as
-    numbers, so that most comparisons need no look at the text.
+    ``room`` is as long as ``order``. ``words``, ``(2, len(order))``, gets the first 8 bytes of keys as
+    numbers; so most comparisons need not read the text.
     """
     count = len(order)
     for i in range(count):
@@ -169,7 +169,7 @@ def sort_entries(entries: Entries, order: Nodes, room: Nodes, words: Words) -> i
 
 @kernel
 def gather(entries: Entries, order: Nodes, ends: Ids, text: Bytes) -> None:
-    """``text``: the keys in this order, the ``i``-th from ``ends[i]`` on."""
+    """Write the keys to ``text`` in this order, the ``i``-th from ``ends[i]`` on."""
     for i in range(len(order)):
         key = entries.keys[order[i]]
         begin = entries.begins[key]
@@ -185,9 +185,10 @@ def _bucket(a: int, b: int, c: int) -> int:
 
 @kernel
 def trigrams(text: Bytes, ends: Ids, longest: int, cursors: Ids, grams: Nodes) -> None:
-    """Count the trigrams of names' first bytes by bucket; enter the names in ``grams`` if that has a length.
+    """Count the trigrams of names by bucket or, if ``grams`` is not empty, write the names to it by bucket.
 
-    ``cursors`` are counts, ``(buckets,)``, or where each bucket's next name goes in ``grams``.
+    Only the first ``longest`` bytes of a name count. ``cursors``, ``(buckets,)``, are the counts, or where
+    each bucket's next name goes in ``grams``.
     """
     counts_only = len(grams) == 0
     for i in range(len(ends) - 1):

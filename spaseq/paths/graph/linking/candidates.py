@@ -1,4 +1,4 @@
-"""What may be meant by a name: the nodes that are called so, or nearly so, each with a score."""
+"""The nodes that a name may mean, because they have this name or a similar one, each with a score."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OTHERS: Final = (
 
 
 class NameKind(IntEnum):
-    """What of a node a name is."""
+    """Where a name of a node comes from."""
 
     LABEL = 0
     OTHER_LABEL = 1
@@ -46,7 +46,7 @@ class NameKind(IntEnum):
     LITERAL = 3
 
 
-#: What a name is worth that is just the one looked for.
+#: The score of a node that has exactly the name looked for, by the kind of name.
 _WORTH: Final = {
     NameKind.LABEL: 1.0,
     NameKind.OTHER_LABEL: 0.95,
@@ -54,11 +54,12 @@ _WORTH: Final = {
     NameKind.LITERAL: 0.8,
 }
 
-#: What ``Candidate.by`` says of nodes that have the name that was looked for.
+#: ``Candidate.by`` for nodes that have the name that was looked for.
 _CALLED: Final = {kind: kind.name.lower().replace("_", " ") for kind in NameKind}
 
-#: What a name is worth that differs from the one looked for by the order of its words, or as its short form;
-#: of a name in a phrase at least this, and more by its share of the letters.
+#: Factors of the score if the names differ in the order of words, if the name looked for is a short form
+#: (initials, or one word), and if it is a phrase with the name in it. The last one grows with the name's
+#: share of the letters.
 _TURNED: Final = 0.95
 _SHORT: Final = 0.85
 _WORD_ALONE: Final = 0.75
@@ -67,30 +68,30 @@ _IN_PHRASE: Final = 0.65
 #: At most this many names with a short form are candidates, of the nodes with most edges.
 _MOST_SHORT: Final = 64
 
-#: Literals that are longer are no names, but labels are.
+#: Longer literals are not names, unless they are labels.
 _LONGEST_LITERAL: Final = 64
 
 #: A text that begins so is a term as expressions and N-Triples write it, never a name.
 _WRITTEN: Final = ("<", '"', "'", "_:")
 
-#: How the names of the blocks of a file begin that are the names of nodes.
+#: The prefix of the names of the blocks of a file that hold the index of nodes.
 INDEX: Final = "names.nodes."
 
-#: At most so many sets of predicates have their linkers kept.
+#: At most this many linkers with additional label predicates are kept.
 _KEPT: Final = 4
 
-#: So many names are suggested.
+#: At most this many names are suggested.
 _SUGGESTED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that may be meant: its number, its term, its label, the score (0 to 1), and what made it one.
+    """A node that a name may mean: its number, term, label, score (0 to 1), and why it was found.
 
-    ``asked``: the name that was looked for. ``by`` is what of the node has this name, ``"label"``,
-    ``"other label"``, ``"last segment"`` or ``"literal"``; or, if no node has it, how the names differ:
-    ``"order"`` of words, ``"short"`` for a name with initials or one word of it, ``"phrase"`` with the name
-    in it, or ``"spelling"``.
+    ``asked`` is the name that was looked for. If the node has this name, ``by`` says where: ``"label"``,
+    ``"other label"``, ``"last segment"`` or ``"literal"``. If no node has it, ``by`` says how the node's name
+    differs: ``"order"`` of words; ``"short"``, if ``asked`` has initials or is one word of the name;
+    ``"phrase"``, if the name is in ``asked``; or ``"spelling"``. ``"embedding"``: found by ``Entities``.
     """
 
     node: int
@@ -102,21 +103,21 @@ class Candidate:
 
     @property
     def is_called_so(self) -> bool:
-        """Whether the node has the name that was looked for, not one that is only like it."""
+        """Whether the node has the name that was looked for, not only a similar one."""
         return self.by in _CALLED.values()
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values; the term as in the SPARQL 1.1 results format."""
+        """Return the candidate as plain values; the term as in the SPARQL 1.1 results format."""
         term = json_term(self.term)
         return {"asked": self.asked, "name": self.label, "term": term, "score": self.score, "by": self.by}
 
 
 @dataclass(frozen=True, eq=False)
 class Linker:
-    """The names of a graph's nodes; ``degrees`` says how many edges each node has.
+    """The names of a graph's nodes; ``degrees`` has the number of edges of each node.
 
-    ``changed``: the nodes with other names than the index has, with their keys; ``more_edges``: how many
-    edges these nodes have got since ``degrees`` were counted.
+    ``changed`` maps nodes that have changed since ``index`` was made to the keys of their names.
+    ``more_edges`` maps nodes to the number of edges added since ``degrees`` were counted.
     """
 
     index: Index
@@ -126,38 +127,38 @@ class Linker:
 
     @classmethod
     def of(cls, graph: Snapshot, labels: Iterable[int] = ()) -> Linker:
-        """Of a graph, by the values of ``labels``, too, which are numbers of predicates."""
+        """Make the linker of a graph; ``labels`` are the numbers of more predicates of names."""
         s, _, o = graph.edges()
         degrees = np.bincount(s, minlength=graph.nodes) + np.bincount(o, minlength=graph.nodes)
         return cls(_index(graph, labels), degrees.astype(np.int32))
 
     @cached_property
     def _more(self) -> Index:
-        """The names of the nodes that have changed."""
+        """The index of the names of changed nodes."""
         return Index.of((name, node, kind) for node, keys in self.changed.items() for name, kind in keys)
 
     def arrays(self, graph: Snapshot) -> dict[str, Array]:
-        """As ``of_arrays`` takes them; ``graph`` is the one that they are of."""
+        """Return the arrays that ``of_arrays`` takes; ``graph`` is the graph of this linker."""
         linker = Linker.of(graph) if self.changed else self
         return {**linker.index.arrays(), "degrees": linker.degrees}
 
     def degree(self, node: int) -> int:
-        """How many edges a node has."""
+        """Return how many edges a node has."""
         counted = int(self.degrees[node]) if node < len(self.degrees) else 0
         return counted + self.more_edges.get(node, 0)
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> Linker:
-        """From what ``arrays`` gave."""
+        """Make a linker from the result of ``arrays``."""
         rest = dict(arrays)
         degrees = rest.pop("degrees")
         return cls(Index.of_arrays(rest), degrees)
 
     def link(self, graph: Snapshot, name: str, k: int | None) -> list[Candidate]:
-        """Return the best candidates: all nodes with the name, else the nodes with the most similar names.
+        """Return the best candidates: all nodes with the name or, if there are none, with similar names.
 
-        First the same words in another order; then, together, full names of which it is a short form, names
-        inside it, and names that are spelled much like it.
+        Similar names are first those with the same words in another order. If there are none, they are full
+        names that ``name`` is a short form of, names inside ``name``, and names with a similar spelling.
         """
         best = dict[int, tuple[float, str]]()
         for ways in (((None, _same),), (("order", _turned),), _UNLIKE):
@@ -172,7 +173,7 @@ class Linker:
         return [Candidate(node, graph.term(node), names.node(node), *best[node], name) for node in order[:k]]
 
     def _found(self, ask: _Ask) -> Iterator[tuple[int, NameKind, float]]:
-        """The nodes at the places that an index gives, with the sort of name, and how much it is alike."""
+        """Yield the nodes that ``ask`` finds in the indexes, with the kind of name and its similarity."""
         for index in (self.index, self._more) if self.changed else (self.index,):
             for place, likeness in ask(index):
                 node = int(index.numbers[place])
@@ -180,7 +181,7 @@ class Linker:
                     yield node, NameKind(int(index.kinds[place])), likeness
 
     def connected(self, index: Index, places: Ids) -> list[int]:
-        """Return the places of the nodes with most edges."""
+        """Return at most 64 of ``places``, of the nodes with most edges first."""
         nodes = index.numbers[places]
         degrees = np.where(
             nodes < len(self.degrees), self.degrees[np.minimum(nodes, len(self.degrees) - 1)], 0
@@ -189,7 +190,7 @@ class Linker:
         return found
 
 
-#: The places of names in an index, each with how much it is like the one looked for.
+#: The places of names in an index, each with its similarity to the name looked for.
 _Places = Iterable[tuple[int, float]]
 _Ask = Callable[[Index], _Places]
 
@@ -231,7 +232,7 @@ class Linkers:
         self.made: dict[tuple[int, ...], Linker] = {}
 
     def by(self, labels: tuple[int, ...]) -> Linker:
-        """Return the linker by the values of these predicates, too."""
+        """Return the linker with names that include the values of the predicates ``labels``."""
         found = self.made.get(labels)
         if found is None:
             file = None if labels else self._graph.file
@@ -243,12 +244,12 @@ class Linkers:
 
 
 def linker_of(graph: Snapshot, labels: tuple[int, ...] = ()) -> Linker:
-    """Return the nodes of a graph by their names, and by the values of these predicates, too."""
+    """Return the linker of a graph; its names include the values of the predicates ``labels``."""
     return graph.derived(Linkers).by(labels)
 
 
 def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
-    """Predicates, or one, as distinct numbers, in order. Raises QueryError for one that no edge has."""
+    """Return predicates, or one, as distinct sorted numbers. Raises QueryError for one that no edge has."""
     given = [labels] if isinstance(labels, str) or not isinstance(labels, Iterable) else list(labels)
     found = set[int]()
     for label in given:
@@ -263,7 +264,7 @@ def label_predicates(graph: Snapshot, labels: Any) -> tuple[int, ...]:
 
 
 def _index(graph: Snapshot, labels: Iterable[int]) -> Index:
-    """The index of all nodes, by the values of ``labels``, too."""
+    """Make the index of all nodes; names include the values of the predicates ``labels``."""
     contents = graph.contents
     edges = contents.edges
     labelling = np.zeros(graph.nodes, dtype=np.bool_)  # what is the label of something else
@@ -286,7 +287,7 @@ def _index(graph: Snapshot, labels: Iterable[int]) -> Index:
 
 
 def label_kinds(graph: Snapshot, labels: Iterable[int]) -> dict[NameKind, tuple[int, ...]]:
-    """Return the label predicates by the kind of name; ``labels`` are added."""
+    """Return the label predicates, with ``labels``, by the kind of name."""
     usual, others = (
         [n for iri in iris if (n := graph.predicate_number(iri)) is not None] for iris in (LABELS, _OTHERS)
     )
@@ -294,7 +295,7 @@ def label_kinds(graph: Snapshot, labels: Iterable[int]) -> dict[NameKind, tuple[
 
 
 def _keys(graph: Snapshot, labelling: Flags) -> Keys:
-    """The keys of all nodes, by number: of IRIs' last segments, of labels and of short literals."""
+    """Return the key of each node: of an IRI's last segment, of a label or of a short literal."""
     dictionary, ids = graph.contents.dictionary, graph.contents.node_ids
     with dictionary.lock:
         table = dictionary.table()
@@ -320,7 +321,7 @@ def _keys(graph: Snapshot, labelling: Flags) -> Keys:
 
 
 def own_name(term: Term, is_label: bool) -> str | None:
-    """What a node is called by its term alone; a literal that is a label may be long."""
+    """Return the name of a node by its term alone; only a literal that is a label may be long."""
     if isinstance(term, NamedNode):
         return local_name(term)
     if isinstance(term, Literal) and (is_label or len(term.value) <= _LONGEST_LITERAL):
@@ -333,10 +334,10 @@ def topics(
 ) -> tuple[Ids, tuple[Term, ...], tuple[Candidate, ...]]:
     """Return topics as numbers of nodes, the terms that are not nodes, and the nodes that names stand for.
 
-    A text that is not a term of the graph is a name: it means all nodes with this name, also as a value of
-    the predicates ``labels``. If no node has it, ``alike`` lets it mean the nodes with the most similar
-    names (see ``Linker.link``). Raises QueryError for a name of no node, with similar names, and for a
-    predicate that no edge has.
+    A text that is not a term of the graph is a name, and means all nodes with this name. Values of the
+    predicates ``labels`` are names, too. If no node has the name, and ``alike`` is True, it means the nodes
+    with the most similar name (see ``Linker.link``). Raises QueryError, with similar names, for a name that
+    no node has, and for a predicate that no edge has.
     """
     by = label_predicates(graph, labels)
     if isinstance(values, str | np.ndarray) or not isinstance(values, Iterable):
@@ -359,7 +360,7 @@ def topics(
 
 
 def _called(graph: Snapshot, text: str, labels: tuple[int, ...], alike: bool) -> list[Candidate]:
-    """Return the nodes of a name; none for a text that is a term, of the graph or not."""
+    """Return the nodes that a name means; none for a text that is a term, of the graph or not."""
     if text.startswith(_WRITTEN):
         return []
     is_term = True
@@ -367,7 +368,7 @@ def _called(graph: Snapshot, text: str, labels: tuple[int, ...], alike: bool) ->
         if graph.node(text) is not None or isinstance(read_term(text, graph.prefixes), NamedNode):
             return []
     except QueryError:
-        is_term = False  # or a literal, as years are
+        is_term = False  # a term here is a literal, such as a year
     found = linker_of(graph, labels).link(graph, text, None)
     same = [candidate for candidate in found if candidate.is_called_so]
     if same:
@@ -375,19 +376,19 @@ def _called(graph: Snapshot, text: str, labels: tuple[int, ...], alike: bool) ->
     if found and alike and not is_term:
         return [candidate for candidate in found if candidate.label == found[0].label]
     if is_term or (":" in text and " " not in text):
-        return []  # what it is, or is wrong with it, others say
+        return []  # the caller reads it as a term, and raises the error
     raise QueryText(text, "<topic>").error(
         QueryMeaningError, "no node of the graph is called so", 0, did_you_mean(found)
     )
 
 
 def taken_for(linked: Iterable[Candidate]) -> list[str]:
-    """Return what to say of names that no node has, for which others were taken."""
+    """Return a warning for each name that no node has and that was linked to a similar name."""
     told = {c.asked: c.label for c in linked if not c.is_called_so}
     return [f"no node is called {asked}: {label} is taken" for asked, label in told.items()]
 
 
 def did_you_mean(found: Sequence[Candidate]) -> str | None:
-    """A hint with the best names, if there are any."""
+    """Return a hint with the best names, or None without candidates."""
     names = [*dict.fromkeys(candidate.label for candidate in found)][:_SUGGESTED]
     return f"did you mean {' or '.join(names)}?" if names else None

@@ -1,4 +1,4 @@
-"""The names of a graph after a few changes: those of the nodes that are touched are read anew."""
+"""The names of a graph after a few changes: only the names of nodes with changed edges are read again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spaseq.paths.graph.saved.contents import Contents, InMemory
 from spaseq.paths.graph.snapshot import Snapshot
 from spaseq.paths.graph.updates.merging import Edge
 
-#: From so many nodes touched on, all names are read anew.
+#: If more nodes than this are touched, all names are read again.
 _MOST: Final = 1_000
 
 #: An edge as numbers of nodes and of a predicate; -1 for an unknown term.
@@ -24,14 +24,14 @@ _Numbers = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What changes have done: the nodes with an edge more or less, and how many each; the edges ``added``."""
+    """The effect of changes: how many edges each touched node has gained or lost, and the edges ``added``."""
 
     degrees: Mapping[int, int]
     added: tuple[_Numbers, ...]
 
     @classmethod
     def of(cls, before: Contents, after: Contents, changes: Mapping[Edge, bool]) -> Touched | None:
-        """None if there are too many, or nodes have got other numbers."""
+        """Return the effect of changes; None if there are too many, or nodes have new numbers."""
         if len(changes) > _MOST or not (isinstance(after, InMemory) and after.continues):
             return None
         degrees: dict[int, int] = {}
@@ -46,7 +46,7 @@ class Touched:
 
 
 def carry_names(before: Snapshot, after: Snapshot, changes: Mapping[Edge, bool]) -> None:
-    """Give the graph after changes the names that were made of the one before, if few nodes have changed."""
+    """Carry the linkers of the graph ``before`` over to the graph ``after``, if few nodes have changed."""
     linkers = before.derived(Linkers).made
     if after is before or not linkers:
         return
@@ -57,7 +57,7 @@ def carry_names(before: Snapshot, after: Snapshot, changes: Mapping[Edge, bool])
 
 
 def _changed(linker: Linker, touched: Touched, after: Snapshot, labels: Iterable[int]) -> Linker | None:
-    """Return the names after changes; None if too many nodes were touched since all were read."""
+    """Return the linker after changes; None if too many nodes were touched since all names were read."""
     nodes = sorted({*linker.changed, *touched.degrees})
     if len(nodes) > _MOST:
         return None
@@ -79,7 +79,7 @@ def _numbers(contents: Contents, edge: Edge) -> _Numbers:
 
 
 def _has(contents: Contents, s: int, p: int, o: int) -> bool:
-    """Whether the contents have an edge."""
+    """Return whether the contents have an edge."""
     if min(s, p, o) < 0 or p >= contents.predicates:
         return False
     values = contents.edges.objects(s, p)
@@ -90,7 +90,7 @@ def _has(contents: Contents, s: int, p: int, o: int) -> bool:
 def _entries(
     graph: Snapshot, touched: Touched, labels: Iterable[int]
 ) -> Iterator[tuple[int, tuple[tuple[str, NameKind], ...]]]:
-    """The keys of nodes, with what of a node each is."""
+    """Yield the touched nodes, each with the keys and kinds of its names."""
     by_kind = label_kinds(graph, labels)
     labelling = _labelling(graph, touched, by_kind)
     for node in sorted(touched.degrees):
@@ -110,7 +110,7 @@ def _entries(
 
 
 def _labelling(graph: Snapshot, touched: Touched, by_kind: Mapping[NameKind, tuple[int, ...]]) -> set[int]:
-    """The touched literals that are labels; other nodes may be among them."""
+    """Return the touched literals that are labels; the set may have other nodes, too."""
     predicates = {predicate for some in by_kind.values() for predicate in some}
     found = {o for _, p, o in touched.added if p in predicates}
     left = [n for n in touched.degrees if n not in found and isinstance(graph.ox_term(n), Literal)]

@@ -1,4 +1,4 @@
-"""An index of names, alike names, and the other ways in which people write a name."""
+"""An index of names: finds equal and similar names, and the other ways in which people write a name."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from spaseq.paths.search._kernel import Ids, Nodes
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Trigrams are of so many bytes of a name, at most.
+#: Trigrams are taken from at most this many bytes of a name.
 _LONGEST: Final = 64
 
 _BUCKETS: Final = 1 << 16
 _MULTIPLIER: Final = np.uint32(0x9E3779B1)
 _GAP: Final = b"\0\0"
 
-#: So many names with the most trigrams in common are compared letter by letter.
+#: This many names with the most trigrams in common are compared letter by letter.
 _COMPARED: Final = 64
 
-#: So many lists of names with a trigram are intersected.
+#: At most this many lists of names with a trigram are intersected.
 _INTERSECTED: Final = 4
 
-#: Names that are less alike are not alike at all.
+#: Names with a lower similarity are ignored.
 _ALIKE: Final = 0.6
 
 
 def key(name: str) -> str:
-    """What names have in common that are the same: letters and digits, whatever their case.
+    """Return the key of a name, its letters and digits in lower case; names with the same key are equal.
 
     >>> key("Starred_actors") == key("starredActors")
     True
@@ -46,9 +46,10 @@ def key(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """Names in order: the ``i``-th is ``text[ends[i]:ends[i + 1]]``, of ``numbers[i]`` and ``kinds[i]``.
+    """Names in order: the ``i``-th is ``text[ends[i]:ends[i + 1]]``, a name of kind ``kinds[i]``.
 
-    ``grams[begins[b]:begins[b + 1]]`` are the names that have a trigram of bucket ``b``, once for each.
+    ``numbers[i]`` is the node or predicate with this name. ``grams[begins[b]:begins[b + 1]]`` are the names
+    with trigrams in bucket ``b``; a name is listed once for each of these trigrams.
     """
 
     text: Bytes
@@ -60,7 +61,7 @@ class Index:
 
     @classmethod
     def of(cls, entries: Iterable[tuple[str, int, int]]) -> Index:
-        """From keys, what has them, and of which sort they are."""
+        """Make an index of entries: key, number, kind."""
         given = [(name.encode(), number, kind) for name, number, kind in entries]
         lengths = np.array([len(name) for name, _, _ in given], dtype=np.int64)
         keys = Keys(
@@ -75,7 +76,7 @@ class Index:
 
     @classmethod
     def of_columns(cls, keys: Keys, places: Nodes, numbers: Nodes, kinds: Bytes) -> Index:
-        """From keys, and entries: the place of each among them, what has it, and of which sort it is."""
+        """Make an index of keys and entries; each entry has the place of its key, a number and a kind."""
         there = np.flatnonzero(keys.lengths[places]).astype(np.int32)
         entries = Entries(keys.text, keys.begins, keys.lengths, places, kinds, numbers)
         words = np.empty((2, len(there)), dtype=np.uint64)
@@ -92,7 +93,7 @@ class Index:
         return cls(text, ends, numbers[order], kinds[order], begins, grams)
 
     def arrays(self) -> dict[str, Array]:
-        """As ``of_arrays`` takes them."""
+        """Return the arrays that ``of_arrays`` takes."""
         return {
             "text": self.text, "ends": self.ends, "numbers": self.numbers, "kinds": self.kinds,
             "begins": self.begins, "grams": self.grams,
@@ -100,18 +101,18 @@ class Index:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Array]) -> Index:
-        """From what ``arrays`` gave."""
+        """Make an index from the result of ``arrays``."""
         return cls(**arrays)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def name(self, place: int) -> bytes:
-        """The key at a place."""
+        """Return the key at a place."""
         return self.text[self.ends[place] : self.ends[place + 1]].tobytes()
 
     def same(self, name: str) -> range:
-        """The places of a name."""
+        """Return the places of names that are equal to a name."""
         wanted = key(name).encode()
         begin = self._place(wanted)
         end = begin
@@ -130,7 +131,7 @@ class Index:
         return low
 
     def alike(self, name: str) -> list[tuple[int, float]]:
-        """The places of names that are spelled much like it, the most like first, and how much: 0.6 to 1."""
+        """Return the places of names with a similar spelling and the similarity (0.6 to 1), best first."""
         wanted = key(name)[:_LONGEST]
         buckets = _trigrams(wanted.encode())
         parts = [self.grams[self.begins[b] : self.begins[b + 1]] for b in np.unique(buckets).tolist()]
@@ -173,7 +174,7 @@ class Index:
 
 
 def _trigrams(name: bytes) -> npt.NDArray[np.int64]:
-    """The buckets of the trigrams of a name; beginnings and ends are letters, too."""
+    """Return the buckets of the trigrams of a name; its beginning and end count as letters."""
     data = np.frombuffer(_GAP + name[:_LONGEST] + _GAP, dtype=np.uint8).astype(np.uint32)
     words = (data[:-2] << 16 | data[1:-1] << 8 | data[2:]) * _MULTIPLIER
     return (words >> np.uint32(16)).astype(np.int64)
@@ -181,15 +182,14 @@ def _trigrams(name: bytes) -> npt.NDArray[np.int64]:
 
 _WORD: Final = re.compile(r"[^\W_]+")
 
-#: The words of a name of which other orders are tried, and of a phrase in which names are looked for, at
-#: most.
+#: At most this many words: of a name to try in other orders, and of a phrase to look for names in.
 _MOST_TURNED: Final = 6
 _MOST_WORDS: Final = 40
 
-#: The words of a name inside a phrase, at most.
+#: The most words of a name inside a phrase.
 _LONGEST_SPAN: Final = 8
 
-#: The letters of a name inside a phrase, at least.
+#: The fewest letters of a name inside a phrase.
 _LEAST_LETTERS: Final = 3
 
 
@@ -199,7 +199,7 @@ def words(name: str) -> list[str]:
 
 
 def orders(name: str) -> list[str]:
-    """Return a name with its last words first, or as it stood before a comma was put in; not as it is.
+    """Return other orders of a name: its last words first, or the part after a comma first.
 
     >>> orders("Lovelace, Ada")
     ['Ada Lovelace']
@@ -214,7 +214,7 @@ def orders(name: str) -> list[str]:
 
 
 def shortened(name: str) -> tuple[str, str] | None:
-    """Return with what letters a full name begins and ends, if the name has initials or is one word.
+    """Return the letters that the full name begins and ends with, if the name has initials or is one word.
 
     >>> shortened("A. Lovelace"), shortened("Lovelace"), shortened("Ada Lovelace")
     (('a', 'lovelace'), ('', 'lovelace'), None)

@@ -1,1 +1,1 @@
-"""Graphs in files of their own: arrays that are mapped, not read, when a graph is opened again."""
+"""Saved graphs: files of arrays, which opening a graph maps into memory instead of reading them."""

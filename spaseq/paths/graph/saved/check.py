@@ -1,4 +1,4 @@
-"""Whether an array of a file is what it should be: its type, its shape, and its numbers within bounds."""
+"""Checks of the arrays of a file: their types, their shapes, and the bounds of their numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(file: KeptFile) -> None:
 def block(file: KeptFile, name: str) -> Array:
     """Return an array of a file. Raises KnowledgeError if it is damaged, or has a number out of bounds.
 
-    Checked when it is first asked for: a graph that is changed writes to its own pages of the table.
+    The array is checked only once, because a graph that is changed later writes to its own copy of pages.
     """
     array = file.array(name)
     if name not in file.verified:
@@ -41,12 +41,12 @@ def block(file: KeptFile, name: str) -> Array:
 
 
 def blocks(file: KeptFile, prefix: str) -> dict[str, Array]:
-    """Return the arrays of a file with a prefix in their names, by the rest of their names."""
+    """Return the arrays of a file with names that begin with a prefix; keys are the rest of the names."""
     return {name.removeprefix(prefix): block(file, name) for name in file.names() if name.startswith(prefix)}
 
 
 def _wrong(file: KeptFile, name: str, array: Array) -> Iterator[str]:
-    """What is wrong with a block; what comes later may be asked for if nothing is before."""
+    """Yield what is wrong with a block. A later check relies on the earlier ones having found nothing."""
     # Here, because compiled code takes a while to load.
     from spaseq.terms._table_kernel import NEXT
 
@@ -84,7 +84,7 @@ def _wrong(file: KeptFile, name: str, array: Array) -> Iterator[str]:
 
 
 def _can_be(counts: Array, size: int) -> bool:
-    """Whether these are the counts of a table with so many bytes of terms."""
+    """Return whether these can be the counts of a table with ``size`` bytes of terms."""
     from spaseq.terms import _table_kernel as at
 
     limit, used = int(counts[at.NEXT]), int(counts[at.USED])

@@ -1,4 +1,4 @@
-"""What a graph consists of: terms, their numbers and edges, in memory or in a file that is mapped."""
+"""The contents of a graph: terms, their numbers and edges, in memory or in a mapped file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from spaseq.terms.dictionary import Dictionary, distinct_of
 class Contents(Protocol):
     """Terms by ids of a dictionary; nodes and predicates by numbers of their own, from 0 on.
 
-    ``node_ids`` are the ids by number, ``node_of`` the numbers by id (-1: this is no node); the same of
-    predicates. ``heads`` and ``targets`` are those of ``relations.both_ways``. ``file`` is where they are.
+    ``node_ids`` are the ids of nodes by number, ``node_of`` the numbers of nodes by id (-1: not a node);
+    ``predicate_ids`` and ``predicate_of`` are the same for predicates. ``both_ways()`` returns the result of
+    ``relations.both_ways``. ``file`` is the mapped file, None for a graph in memory.
     """
 
     @property
@@ -52,9 +53,9 @@ class Contents(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """What was loaded. ``ways``: both of them, where they are known already.
+    """The contents of a graph in memory. ``ways`` is the result of ``both_ways`` if already known.
 
-    ``continues``: nodes and predicates have the numbers that they had before the last changes.
+    ``continues``: nodes and predicates have the same numbers as before the last changes.
     """
 
     prefixes: Mapping[str, str]
@@ -85,7 +86,7 @@ class InMemory:
 
 
 def in_memory(loaded: Loaded) -> InMemory:
-    """Triples as ids, numbered and sorted."""
+    """Return the contents of loaded triples: nodes and predicates are numbered, edges are sorted."""
     limit = loaded.dictionary.limit
     node_ids, node_of = _numbered(limit, loaded.s, loaded.o)
     predicate_ids, predicate_of = _numbered(limit, loaded.p)
@@ -100,7 +101,7 @@ _TABLE: Final = ("slots", "terms", "arena", "counts")
 
 
 class Mapped:
-    """What is in a file: each part is checked when it is first needed."""
+    """The contents of a graph in a mapped file; each part is checked when it is first needed."""
 
     def __init__(self, file: KeptFile) -> None:
         self.file = file
@@ -147,7 +148,7 @@ class Mapped:
 
 
 def arrays_of(contents: Contents) -> dict[str, Array]:
-    """All of it, as a file has it. Blank nodes that have no names get some."""
+    """Return all arrays of a graph for a file. Blank nodes without names get names."""
     dictionary, edges = contents.dictionary, contents.edges
     with dictionary.lock:
         table = dictionary.table()
@@ -171,12 +172,12 @@ def arrays_of(contents: Contents) -> dict[str, Array]:
 
 
 def _padded(numbers: Nodes, limit: int) -> Nodes:
-    """Numbers by id for all ids: of a graph that others have added terms to since."""
+    """Extend numbers by id to all ids, because the dictionary may have got more terms since."""
     return np.concatenate([numbers, np.full(limit - len(numbers), -1, dtype=np.int32)])
 
 
 def facts_of(contents: Contents, prefixes: Mapping[str, str]) -> dict[str, Any]:
-    """What a file says at its beginning."""
+    """Return the facts for the header of a file."""
     return {
         "prefixes": dict(prefixes),
         "nodes": contents.nodes,
@@ -186,7 +187,7 @@ def facts_of(contents: Contents, prefixes: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _numbered(limit: int, *columns: Ids) -> tuple[Ids, Nodes]:
-    """The ids in the columns, in order, and for every id below ``limit`` its place among them, or -1."""
+    """Return the sorted ids in the columns, and for each id below ``limit`` its place among them, or -1."""
     ids = distinct_of(columns, limit)
     numbers = np.full(limit, -1, dtype=np.int32)
     numbers[ids] = np.arange(len(ids), dtype=np.int32)

@@ -1,8 +1,8 @@
-"""One file of named arrays, mapped into memory: a frame, a header of JSON, and the arrays one after another.
+"""A file of named arrays, mapped into memory: a frame, a JSON header, and the arrays one after another.
 
-The frame (24 bytes) is the magic number, the version of the format, the header's checksum and its length. The
-header says of each array where it begins, its type, its shape and its checksum, and has facts about them all.
-Arrays begin at multiples of 64 bytes. Checksums are CRC-32: they find damage, not malice.
+The frame (24 bytes) has the magic number, the version of the format, the header's checksum and its length.
+The header has facts about the graph and, for each array, where it begins, its type, its shape and its
+checksum. Arrays begin at multiples of 64 bytes. Checksums are CRC-32: they find damage, not malice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TYPES: Final = ("|b1", "|u1", "<u4", "<i4", "<i8")
 
 @dataclass(frozen=True, slots=True)
 class SavedArray:
-    """Where an array is: at this byte of the file, of this type and shape, with this checksum."""
+    """An array's entry in the header: its first byte in the file, its type, shape and checksum."""
 
     start: int
     dtype: str
@@ -47,18 +47,18 @@ class SavedArray:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The number of bytes."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a file begins as those do that ``write`` makes. OSError if it cannot be read."""
+    """Return whether a file begins like those of ``write``. Raises OSError if it cannot be read."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def write(file: IO[bytes], facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write arrays, and facts about them that JSON can hold."""
+    """Write arrays, and facts about them as JSON."""
     ready = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     blocks = dict[str, SavedArray]()
     start = 0  # counted from the end of the header: its length is not known yet
@@ -76,7 +76,7 @@ def write(file: IO[bytes], facts: Mapping[str, Any], arrays: Mapping[str, Array]
 
 
 def write_whole(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write a file atomically. Readers of the old file keep it."""
+    """Write a file atomically. Processes that have the old file open keep reading the old one."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -93,9 +93,9 @@ def write_whole(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, Array
 
 
 class KeptFile:
-    """The arrays of a file, each checked when it is first asked for.
+    """The arrays of a file, each checked when it is first read.
 
-    They are mapped privately: processes share the pages, until one writes to a page of its own.
+    The file is mapped copy-on-write: processes share its pages until one of them writes to a page.
     """
 
     def __init__(self, name: str, data: mmap.mmap | bytearray) -> None:
@@ -131,7 +131,7 @@ class KeptFile:
                 raise self._damaged(f"its block {name} cannot be")
 
     def array(self, name: str) -> Array:
-        """An array; KnowledgeError if its checksum is wrong, at the first time and ever after."""
+        """Return an array. Raises KnowledgeError, at every call, if its checksum is wrong."""
         array = self._arrays.get(name)
         if array is None:
             block = self.blocks.get(name)
@@ -145,7 +145,7 @@ class KeptFile:
         return array
 
     def names(self) -> Iterator[str]:
-        """The arrays that there are."""
+        """Return the names of the arrays."""
         return iter(self.blocks)
 
     def _damaged(self, how: str) -> KnowledgeError:
@@ -153,7 +153,7 @@ class KeptFile:
 
 
 def _read_header(header: bytes, begin: int) -> tuple[dict[str, Any], int, dict[str, SavedArray]]:
-    """The facts, the size of the file, and its blocks; ``begin`` is where these begin."""
+    """Return the facts, the size of the file, and its blocks, the first of which begins at ``begin``."""
     read = json.loads(header)
     facts: dict[str, Any] = read["facts"]
     if not all(isinstance(facts[name], int) and facts[name] >= 0 for name in _COUNTS):
@@ -170,7 +170,7 @@ def _read_header(header: bytes, begin: int) -> tuple[dict[str, Any], int, dict[s
 
 
 def mapped(path: Path) -> KeptFile:
-    """A file, mapped. KnowledgeError if it cannot be opened."""
+    """Map a file. Raises KnowledgeError if it cannot be opened."""
     try:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)

@@ -1,4 +1,4 @@
-"""Graphs to files: ``KnowledgeGraph.save``, and pickle; and the files that graphs were built of."""
+"""Saving and pickling graphs, and checking whether the file that a graph was built from has changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spaseq.paths.graph.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a graph was loaded from, as it was then; ``name`` as seen from the folder of what was made."""
+    """The file that a graph was built from, as it was then; ``name`` is relative to the graph's folder."""
 
     name: str
     size: int
@@ -35,26 +35,26 @@ class Origin:
 
     @classmethod
     def of(cls, source: Path, made: Path) -> Origin:
-        """A file as it is now. Raises OSError."""
+        """Describe ``source`` as it is now, for the graph file ``made``. Raises OSError."""
         stat = source.stat()
         name = os.path.relpath(source.absolute(), made.absolute().parent)
         return cls(name, stat.st_size, stat.st_mtime_ns, _digest(source))
 
     def as_json(self) -> dict[str, Any]:
-        """As ``of_json`` reads it."""
+        """Return the values that ``of_json`` reads."""
         return {
             "name": self.name, "size": self.size, "modified": self.modified, "digest": self.digest
         }  # fmt: skip
 
     @classmethod
     def of_json(cls, facts: dict[str, Any]) -> Origin:
-        """From what ``as_json`` gave."""
+        """Make an origin from the result of ``as_json``."""
         return cls(facts["name"], facts["size"], facts["modified"], facts["digest"])
 
     def check(self, made: Path) -> None:
-        """KnowledgeError if the file is another one now; one that is not there, made can do without.
+        """Raise KnowledgeError if the source of the graph file ``made`` has changed, not if it is missing.
 
-        Its text is read only where its size is the same and its time is not.
+        The source is read only if its size is the same but its modification time is not.
         """
         source = made.absolute().parent / self.name
         try:
@@ -82,9 +82,9 @@ _PICKLED: Final = "<pickled graph>"
 
 
 def save(graph: Snapshot, file: str | PathLike[str], origin: Origin | None = None) -> None:
-    """A graph to a file, which ``open`` maps. What is there already is replaced at once, or stays.
+    """Save a graph to a file, which ``open`` maps. An existing file is replaced atomically.
 
-    Raises KnowledgeError if it cannot be written.
+    Raises KnowledgeError if the file cannot be written.
     """
     path = Path(fspath(file))
     facts, arrays = _parts(graph)
@@ -109,7 +109,7 @@ def _parts(graph: Snapshot) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def _reduced(graph: Snapshot) -> tuple[Any, ...]:
-    """How pickle makes a graph anew: one that was opened, from its file, which both sides then share."""
+    """Return how to unpickle a graph; a graph that was opened is mapped again from its file."""
     file = graph.file
     if file is not None and file.name != _PICKLED:
         place = str(Path(file.name).absolute())

@@ -1,1 +1,1 @@
-"""Graphs that change: triples that come and go, and queries that go on."""
+"""Graphs that change: merging added and removed triples, and standing queries."""

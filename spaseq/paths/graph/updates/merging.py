@@ -1,4 +1,4 @@
-"""Changes of a graph → its arrays with them: what is there is copied, with the new edges at their places."""
+"""Merge changes into a graph's arrays: copy them, with added edges in their places, without removed ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Edge = tuple[int, int, int]
 #: Both ways of ``relations.both_ways``.
 Ways = tuple[Nodes, Nodes]
 
-#: From so many changes on, and such a part of the edges, all are sorted anew.
+#: All edges are sorted again for more changes than both this number and this fraction (1/50) of the edges.
 _MANY: Final = 2_000
 _PART: Final = 50
 
@@ -27,9 +27,9 @@ _PART: Final = 50
 def merged(contents: Contents, ways: Ways | None, changes: Mapping[Edge, bool]) -> Contents:
     """Return the contents with changes: edges to add (``True``) and edges to remove (``False``).
 
-    Terms have the dictionary's ids still. Nodes and predicates keep their numbers, and new ones get the next,
-    unless one has lost its last edge: it is gone then, and all are numbered anew. ``ways`` are those of the
-    contents, if they are known: they are then known of what is made, too.
+    Terms keep their ids of the dictionary. Nodes and predicates keep their numbers, and new ones get the next
+    numbers. But if one has lost its last edge, it is removed, and all get new numbers. ``ways`` are the
+    result of ``both_ways`` for ``contents``, if known; the returned contents then have theirs, too.
     """
     edges = np.array([*changes], dtype=np.int64).reshape(-1, 3)
     wanted = np.fromiter(changes.values(), dtype=np.bool_, count=len(changes))
@@ -38,7 +38,7 @@ def merged(contents: Contents, ways: Ways | None, changes: Mapping[Edge, bool]) 
         return _anew(numbered, edges, wanted)
     node_of, predicate_of = numbered.node_of, numbered.predicate_of
     s, p, o = node_of[edges[:, 0]], predicate_of[edges[:, 1]], node_of[edges[:, 2]]
-    known = (s >= 0) & (p >= 0) & (o >= 0)  # else there is no such edge to be taken away
+    known = (s >= 0) & (p >= 0) & (o >= 0)  # False: the edge does not exist, and cannot be removed
     s, p, o, wanted, edges = s[known], p[known], o[known], wanted[known], edges[known]
     old = contents.edges
     ahead = _places(old.begins, old.s, old.o, p, s, o)
@@ -72,7 +72,7 @@ def _numbered(contents: Contents, new: Ids) -> InMemory:
 
 
 def _with(ids: Ids, numbers: Nodes, limit: int, more: Ids) -> tuple[Ids, Nodes]:
-    """Ids by number and numbers by id, with these ids."""
+    """Return ids by number and numbers by id, extended by the ids ``more``."""
     grown = np.full(limit, -1, dtype=np.int32)
     grown[: len(numbers)] = numbers
     new = np.unique(more)
@@ -82,7 +82,7 @@ def _with(ids: Ids, numbers: Nodes, limit: int, more: Ids) -> tuple[Ids, Nodes]:
 
 
 def _anew(numbered: InMemory, edges: Ids, wanted: Flags) -> InMemory:
-    """All edges, sorted and numbered as when they are loaded."""
+    """Return the changed contents with all edges sorted and numbered again, as after loading."""
     old = numbered.edges
     s, p, o = numbered.node_ids[old.s], numbered.predicate_ids[old.p], numbered.node_ids[old.o]
     gone = edges[~wanted]
@@ -99,7 +99,7 @@ def _anew(numbered: InMemory, edges: Ids, wanted: Flags) -> InMemory:
 
 
 def _places(begins: Ids, first: Nodes, second: Nodes, p: Nodes, a: Nodes, b: Nodes) -> Ids:
-    """Where edges stand, or would, among those of each predicate that are sorted by two columns."""
+    """Return where edges are, or would be inserted, among their predicate's edges, sorted by two columns."""
     places = np.empty(len(p), dtype=np.int64)
     last = len(begins) - 1
     for i, (predicate, x, y) in enumerate(zip(p.tolist(), a, b, strict=True)):  # x, y: int32, as columns are
@@ -111,7 +111,7 @@ def _places(begins: Ids, first: Nodes, second: Nodes, p: Nodes, a: Nodes, b: Nod
 
 
 def _is_there(edges: Edges, places: Ids, s: Nodes, p: Nodes, o: Nodes) -> Flags:
-    """Whether the edges at these places are these."""
+    """Return for each place whether the edge there is the given one."""
     if not len(edges):
         return np.zeros(len(places), dtype=np.bool_)
     at = np.minimum(places, len(edges) - 1)
@@ -148,7 +148,7 @@ def _turned(
 
 
 def _replaced(column: Nodes, places: Ids, come: Flags, go: Flags, order: Ids, new: Nodes) -> Nodes:
-    """A column without what goes, and with what comes, sorted by ``order``, where its place is."""
+    """Return a column without removed edges (``go``), and with added ones (``come``) in ``order``."""
     kept = np.ones(len(column), dtype=np.bool_)
     kept[places[go]] = False
     shifted = places[come] - np.searchsorted(np.sort(places[go]), places[come])
@@ -156,7 +156,7 @@ def _replaced(column: Nodes, places: Ids, come: Flags, go: Flags, order: Ids, ne
 
 
 def _is_alone(edges: Edges, s: Nodes, p: Nodes, o: Nodes) -> bool:
-    """Whether of what has lost an edge anything has none left."""
+    """Return whether a node or predicate of the removed edges has no edge left."""
     used = np.zeros(edges.nodes, dtype=np.bool_)
     used[edges.s] = used[edges.o] = True
     empty = edges.begins[1:] == edges.begins[:-1]

@@ -1,9 +1,9 @@
-"""Which pairs of nodes a path joins, kept up as edges come: an automaton's transitions over edges with times.
+"""The pairs of nodes that paths join, updated as edges are added: an automaton over edges with times.
 
-A path is as old as its oldest edge, and a pair as young as the youngest path that joins it: a pair counts
-until that time leaves the window, so that nothing needs to be done when an edge does. This is the widest path
-with times for widths, as trees of all sources at once (after A. Pacaci, A. Bonifati, M. T. Özsu: Regular Path
-Query Evaluation on Streaming Graphs, SIGMOD 2020, which keeps such times per node of a tree).
+The time of a path is that of its oldest edge, and the time of a pair that of the youngest path that joins it.
+A pair counts until its time leaves the window, so nothing needs to be done when an edge expires. This is the
+widest-path problem with times as widths, for all sources at once (after A. Pacaci, A. Bonifati, M. T. Özsu:
+Regular Path Query Evaluation on Streaming Graphs, SIGMOD 2020, which keeps such times per node of a tree).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from spaseq.terms.dictionary import Term
 #: Two nodes, by the ids of their terms.
 Pair = tuple[int, int]
 
-#: The time of what holds always, and of what never did.
+#: The times of edges and pairs that always count, and of edges and pairs that never did.
 ALWAYS: Final = math.inf
 NEVER: Final = -math.inf
 
-#: A place of a run: a node and a state of the automaton.
+#: A place of a partial match: a node and a state of the automaton.
 _Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class PairQuery:
-    """A query: an automaton, with ids for predicates and terms, terms by id, and the ends if given."""
+    """A query: an automaton, the ids of its terms, a function from ids to terms, and the ends (None: all)."""
 
     automaton: Automaton
     ids: Mapping[object, int]
@@ -42,7 +42,7 @@ class PairQuery:
 
 
 class Reached:
-    """The pairs that are joined, each with its time. Edges are entered in order of their times."""
+    """The pairs that are joined, each with its time. Edges must be entered in order of their times."""
 
     def __init__(
         self, asked: PairQuery, on_pair: Callable[[Pair, float, float], None], take: Callable[[int], None]
@@ -74,7 +74,7 @@ class Reached:
             self._join((node, node), ALWAYS)
 
     def wants(self, edge: Edge) -> bool:
-        """Whether the edge can make a difference."""
+        """Return whether the edge can change the result."""
         return (
             bool(self._asked.automaton.empty)
             or any((edge[1] in ids) is not step.negated for step, ids, _ in self._steps)
@@ -82,7 +82,7 @@ class Reached:
         )
 
     def enter(self, edge: Edge, time: float) -> bool:
-        """An edge of this time; False if nodes pass a test by it: all is to be found anew then."""
+        """Enter an edge; return False if a node passes a test by it: then all pairs must be found again."""
         s, p, o = edge
         if self._passes(edge, time):
             return False
@@ -103,16 +103,16 @@ class Reached:
         return True
 
     def enter_all(self, edges: Collection[tuple[Edge, float]]) -> None:
-        """Edges at once, of any times, before any other: tests first, so that none is to be found anew."""
+        """Enter the first edges, of any times; tests first, so that no pairs need to be found again."""
         for edge, time in edges:
             self._passes(edge, time)
         for edge, time in edges:
             self.enter(edge, time)
 
-    # --- what leads on
+    # --- extending partial matches
 
     def _go_on(self, transition: Transition, begin: int, end: int, source: int, time: float) -> None:
-        """A run of this source and age takes a transition along an edge, and all that follow."""
+        """Extend a partial match by a transition along an edge, and then by all that can follow."""
         waiting = [(transition, begin, end, source, time)]
         accepting, fresh = self._asked.automaton.accepting, 0
         while waiting:
@@ -145,10 +145,10 @@ class Reached:
             self.pairs[pair] = time
             self._on_pair(pair, time, before)
 
-    # --- paths of no edges
+    # --- paths without edges
 
     def _always_joined(self) -> Iterator[int]:
-        """What is joined with itself whatever the edges."""
+        """Yield the given ends that are joined with themselves, whatever the edges."""
         given = [ends for ends in (self._asked.sources, self._asked.targets) if ends is not None]
         if frozenset() in self._asked.automaton.empty and given:
             yield from frozenset.intersection(*given)
@@ -162,7 +162,7 @@ class Reached:
     # --- tests of nodes
 
     def _passes(self, edge: Edge, time: float) -> bool:
-        """Whether nodes pass a test by an edge as they did not; they do from now on."""
+        """Record which tests nodes pass by an edge; return whether this has changed anything."""
         s, p, o = edge
         changed = False
         for condition, predicate, value in self._conditions:
@@ -177,7 +177,7 @@ class Reached:
         return changed
 
     def _passed(self, node: int, tests: Tests) -> float:
-        """From when on the node passes all of them: the youngest edges by which it does count."""
+        """Return the time of passing all tests: the oldest of the youngest edges for each condition."""
         times = [self._passing[c].get(node, NEVER) for test in tests for c in test.conditions]
         return min(times, default=ALWAYS)
 

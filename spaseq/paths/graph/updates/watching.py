@@ -1,4 +1,4 @@
-"""Path queries that go on: what ``KnowledgeGraph.watch`` gives."""
+"""Standing path queries, which ``KnowledgeGraph.watch`` returns."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from spaseq.paths.language.transitions import automaton_of
 from spaseq.paths.search.running import Memory
 from spaseq.terms.interop import RdflibTerm, to_rdflib
 
-#: Bytes of a place of a run with its pair, and of an edge that it may take, about; counted against
-#: ``limits.query_bytes``.
+#: About how many bytes a place of a partial match takes with its pair, and an edge that it may take; counted
+#: against ``limits.query_bytes``.
 _PLACE: Final = 150
 _EDGE: Final = 250
 
-#: At most this many edges wait until pairs are read.
+#: At most this many edges wait to be searched; more are searched before pairs are read.
 _MOST_TOLD: Final = 1 << 16
 
-#: What has left the window is looked for when so many places are kept, and as often as they double.
+#: Places outside the window are removed when twice this many are kept, and then each time they double.
 _FEW: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What came or went, at a time."""
+    """Edges that were added (``present``) or removed, with their time."""
 
     edges: Sequence[Edge]
     present: bool
@@ -43,14 +43,17 @@ class _Told:
 
 
 class Watch:
-    """The pairs that a path joins, as triples come to a graph; made by ``KnowledgeGraph.watch``.
+    """A standing path query, made by ``KnowledgeGraph.watch``: the pairs that paths join as triples change.
 
-    ``new`` gives the pairs joined since it was last called, each time that they become joined; ``pairs``
-    gives all pairs joined now. Both first look at the new edges, one by one: an edge costs the runs that it
-    prolongs. After a removed triple, and after one that lets a node pass a test, all pairs are found anew.
-    Runs are kept by source, node and state: without ``sources``, at most the square of the nodes. When runs
-    take more than ``limits.query_bytes``, or more than ``limits.pending_matches`` pairs wait to be read, the
-    watch ends: reading it raises a LimitError, and the graph goes on.
+    ``new`` returns the pairs newly joined since its last call; a pair is reported each time that it becomes
+    joined. ``pairs`` returns all pairs joined now. Both first search the new edges, one by one; an edge costs
+    the partial matches that it extends. After a removed triple, and after one that lets a node pass a test,
+    all pairs are found again.
+
+    Partial matches are kept by source, node and state: without ``sources``, at most the square of the number
+    of nodes for each state. If they take more than ``limits.query_bytes``, or more than
+    ``limits.pending_matches`` pairs wait to be read, the watch ends. Reading it then raises a LimitError; the
+    graph is not affected.
 
     >>> import spaseq.paths
     >>> g = spaseq.paths.load([("urn:a", "urn:pays", "urn:b")])
@@ -108,17 +111,17 @@ class Watch:
         self._find_anew()
         self._begun = True
 
-    # --- what people ask
+    # --- reading
 
     def new(self) -> list[tuple[RdflibTerm, RdflibTerm]]:
-        """The pairs that have come to be joined since this was last asked, in order, as rdflib's terms."""
+        """Return the pairs newly joined since the last call, in order, as rdflib terms."""
         with self._lock:
             self._catch_up()
             found, self._new = self._new, []
         return self._terms(found)
 
     def pairs(self) -> list[tuple[RdflibTerm, RdflibTerm]]:
-        """All pairs that are joined now, in the order in which they were first."""
+        """Return all pairs that are joined now, in the order in which they were first joined."""
         with self._lock:
             self._catch_up()
             found = [pair for pair, time in self._reached.pairs.items() if self._counts(time)]
@@ -128,15 +131,15 @@ class Watch:
         term = self._dictionary.term
         return [(to_rdflib(term(source)), to_rdflib(term(target))) for source, target in pairs]
 
-    # --- what the graph tells
+    # --- changes of the graph
 
     def check(self, time: int | None) -> None:
-        """Whether something can come at this time; ValueError if not."""
+        """Raise ValueError if ``time`` is before that of an earlier edge, and there is a window."""
         if self._window is not None and time is not None and self._last is not None and time < self._last:
             raise ValueError(f"time={time}: what is watched through a window is at {self._last} already")
 
     def tell(self, edges: Sequence[Edge], present: bool, time: int | None) -> None:
-        """Note edges that come or go. They are searched when pairs are read."""
+        """Note edges that were added or removed. They are searched when pairs are read."""
         if time is not None:
             self._last = time
         if self._error is not None:
@@ -150,11 +153,11 @@ class Watch:
     # --- keeping up
 
     def _counts(self, time: float) -> bool:
-        """Whether what has this time, its oldest edge's, is there now."""
+        """Return whether an edge or path is in the window now; a path's time is that of its oldest edge."""
         return time > (NEVER if self._window is None else self._time - self._window)
 
     def _catch_up(self) -> None:
-        """Look at what came. What is begun and not ended is begun again: from the edges, if need be."""
+        """Search the noted edges. If an exception interrupted this before, find all pairs again first."""
         if self._error is not None:
             raise self._error
         try:
@@ -193,7 +196,7 @@ class Watch:
             self._find_anew()
 
     def _find_anew(self) -> None:
-        """Everything from the edges that count; of pairs, those are new that did not count before."""
+        """Find all pairs again from the edges in the window. Pairs that did not count before are new."""
         before = self._reached.pairs
         self._times = {edge: time for edge, time in self._times.items() if self._counts(time)}
         self._known |= {pair: time for pair, time in before.items() if self._counts(time)}
@@ -224,7 +227,7 @@ class Watch:
 
 
 def _terms_of(found: Any) -> set[Any]:
-    """The terms that transitions speak of."""
+    """Return the terms in the steps and tests of an automaton."""
     tests = {
         test
         for transition in found.transitions
@@ -239,7 +242,7 @@ def _terms_of(found: Any) -> set[Any]:
 
 
 def _ends(graph: Snapshot, values: Any) -> frozenset[int] | None:
-    """Return the ids of given ends. Terms that are not nodes yet have ids, too."""
+    """Return the ids of the given ends. Terms that are not nodes yet also get ids."""
     if values is None:
         return None
     nodes, strangers = graph.numbers(values)

@@ -1,6 +1,7 @@
-"""Best effort: of all paths in the making those nearest to an end go on, as far as a bound lets them.
+"""Best-effort search: under a bound, the unfinished paths nearest to an end are extended first.
 
-Which places an end can be reached from is found first, in time linear in the edges; of that nothing is shed.
+The search first finds the places from which an end can be reached, in time linear in the edges. This part is
+never shed.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from spaseq.paths.retrieval.budget import Budget
 from spaseq.paths.search.enumeration.expansion import TAKEN_BYTES, TRACE_BYTES, Expansion, Trace, allowed
 from spaseq.paths.search.running import Memory, current
 
-#: What an edge takes, in seconds, until it was measured.
+#: Seconds that a look at an edge takes, a guess until it is measured.
 _EDGE: Final = 1e-6
-#: To a clock that counts work: what a place is that is reached, by compiled code; a look at an edge is 1.
+#: Work units of a place reached by compiled code, for a clock that counts work; a look at an edge is 1.
 _PLACE: Final = 1 / 32
-#: Of what a bound of memory has room for, paths in the making take such a part, and edges looked at the rest.
+#: The part of a memory bound for unfinished paths; the rest is for edges looked at.
 _WAITING: Final = 0.5
-#: Where there are more paths in the making, such a part of them goes on.
+#: If there are more unfinished paths than allowed, this part of the allowed number is kept.
 _KEPT: Final = 0.5
 
-#: What is given up, as ``Shed.by_state`` calls it.
+#: The keys of ``Shed.by_state``.
 UNFINISHED: Final = "paths not walked on"
 UNSEARCHED: Final = "ends not searched"
 
 
 class Allowance:
-    """What a search may take under a budget. ``shed``: what it has given up.
+    """The time and memory that a search may use under a budget. ``shed`` counts what it has dropped.
 
-    Its time goes on only while a caller waits for a path. ``paths`` in the making may be kept, and ``edges``
-    of a node looked at; None is no bound.
+    Time counts only while the caller waits for a path. At most ``paths`` unfinished paths are kept, and nodes
+    with more than ``edges`` edges are skipped; None means no bound.
     """
 
     def __init__(self, budget: Budget, about: str) -> None:
@@ -47,7 +48,7 @@ class Allowance:
         self._latency = inf if budget.latency is None else budget.latency.total_seconds()
         self._clock = budget.clock
         self._spent, self._since = 0.0, 0.0
-        # To a clock that counts work, every edge is as long.
+        # For a clock that counts work, every edge takes one unit.
         self._edge = budget.clock.unit if isinstance(budget.clock, WorkClock) else _EDGE
         self._looked, self._looking = 0, 0.0
         self.policy = Policy(budget.policy)
@@ -59,7 +60,7 @@ class Allowance:
             self.edges = max(1, int((1 - _WAITING) * budget.memory / TAKEN_BYTES))
 
     def timed(self, found: Iterator[Path]) -> Iterator[Path]:
-        """The same paths."""
+        """Yield the same paths, and measure the time that finding them takes."""
         while True:
             self._since = self._clock()
             path = next(found, None)
@@ -70,30 +71,30 @@ class Allowance:
             yield path
 
     def reached(self, places: int) -> None:
-        """So many places were found that an end can be reached from: now paths are walked."""
+        """Count the ``places`` from which an end can be reached; from now on, paths are walked."""
         self._work(_PLACE * places)
         self._looked, self._looking = 0, self._now()
 
     def look(self, edges: int) -> None:
-        """So many edges were looked at."""
+        """Count edges that were looked at."""
         self._work(edges)
         self._looked += edges
 
     def room(self) -> float:
-        """So many edges may still be looked at, about."""
+        """Return about how many edges may still be looked at."""
         now = self._now()
         each = (now - self._looking) / self._looked if self._looked else self._edge
         return (self._latency - now) / max(each, 1e-12)
 
     def give_up(self, count: int, what: str) -> None:
-        """Add to the count of what was shed."""
+        """Add ``count`` to what was shed, under the key ``what``; warn the first time."""
         if not count:
             return
         shed = self.shed
         if not shed.active:
             warn(f"{self._about}: not all paths are walked, as that would break the bound")
         shed.active = True
-        # What lies behind edges that were not looked at is unknown.
+        # The number of paths over edges that were not looked at is unknown.
         shed.recall = None
         shed.partial_matches += count
         shed.by_state[what] = shed.by_state.get(what, 0) + count
@@ -106,7 +107,7 @@ class Allowance:
             self._clock.add(units)
 
 
-#: What is expected of a path in the making, less is better; a number, where it begins, and the path.
+#: An unfinished path: its priority (lowest first), a number, its first node, and the path.
 _Waiting = tuple[tuple[float, float], int, int, Trace]
 
 
@@ -120,9 +121,9 @@ def some_paths(
     memory: Memory,
     allowance: Allowance,
 ) -> Iterator[Path]:
-    """Of all paths from some nodes to those ``wanted`` as many as the allowance lets; no others.
+    """Yield paths from ``sources`` to the nodes ``wanted``, as many as the allowance lets the search find.
 
-    At those of ``empty`` a path of no edges is one.
+    At the nodes of ``empty``, a path without edges is one of them.
     """
     order = _Order(expansion, allowance)
     waiting: list[_Waiting] = []
@@ -172,9 +173,9 @@ def some_paths(
 
 
 class _Order:
-    """The order in which unfinished paths go on.
+    """The order in which unfinished paths are extended.
 
-    ``sharp``: the fewest edges to an end first, then the fewest edges to look at.
+    For the policy ``sharp``, fewest edges to an end come first, then fewest edges to look at.
     """
 
     def __init__(self, expansion: Expansion, allowance: Allowance) -> None:
@@ -183,7 +184,7 @@ class _Order:
         self._lots = np.random.default_rng(1)
 
     def add(self, waiting: list[_Waiting], number: int, source: int, trace: Trace) -> None:
-        """One more, if it can go on at all."""
+        """Add an unfinished path, if it can be extended at all."""
         degree = self._expansion.degree(trace.node, trace.states)
         if not degree:
             return

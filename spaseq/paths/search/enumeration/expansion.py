@@ -1,4 +1,4 @@
-"""The edges that a set of automaton states can take from a node: what enumerating paths stands on.
+"""The edges that a set of automaton states can take from a node, the basis of enumerating paths.
 
 Sets of states are bits of an integer. Going from set to set instead of from state to state makes the
 automaton deterministic on the fly, so a path is found once, however many runs accept it.
@@ -25,13 +25,13 @@ from spaseq.paths.search.rare_labels import EVERYWHERE
 from spaseq.paths.search.running import Memory
 from spaseq.paths.search.workspace import Workspace
 
-#: So many edges taken are kept; then all are forgotten.
+#: At most this many edges taken are cached; then the cache is cleared.
 _KEPT: Final = 1 << 20
 
-#: What an edge takes that was taken.
+#: Bytes of a cached edge.
 TAKEN_BYTES: Final = 200
 
-#: What a path in the making takes, with all that belongs to it.
+#: Bytes of an unfinished path, with all that belongs to it.
 TRACE_BYTES: Final = 500
 
 #: (predicate, forward, node reached, states)
@@ -49,9 +49,9 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _EdgeStep:
-    """What some states do with the edges of one predicate in one direction: ``row`` has them.
+    """How a set of states reads the edges of one predicate in one direction; ``row`` is their CSR row.
 
-    ``free`` are the states reached without tests.
+    ``free`` are the states reached without tests, ``guarded`` the transitions with tests.
     """
 
     row: int
@@ -62,7 +62,7 @@ class _EdgeStep:
 
 
 class Expansion:
-    """Takes edges by the transitions of an automaton; it can end from the places with a ``distance``."""
+    """Takes edges by the transitions of an automaton, to places with a ``distance`` (not -1) to the end."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Expansion:
         self._product = product
         self._distance = distance
         self._weights = weights
-        #: The least cost of going on, where the end is reached already.
+        #: The least cost of extending a path that has already reached the end.
         self.least = 1 if weights is None else 0
         self._readers: dict[int, tuple[_EdgeStep, ...]] = product.readers
         self._kept: dict[tuple[int, int], list[Taken]] = {}
@@ -90,12 +90,12 @@ class Expansion:
         self.initial = sum(1 << state for state in product.automaton.initial)
 
     def forget(self) -> None:
-        """The distances have changed."""
+        """Clear the cache, because the distances have changed."""
         self._kept.clear()
         self._count = 0
 
     def useful(self, node: int, states: int) -> int:
-        """Those states from which the end can be reached from this node."""
+        """Return those of ``states`` from which the end can be reached from this node."""
         nodes, distance, useful = self._nodes, self._distance, 0
         for state in bits(states):
             if distance[state * nodes + node] >= 0:
@@ -103,7 +103,7 @@ class Expansion:
         return useful
 
     def remaining(self, node: int, states: int) -> float:
-        """Return the cost from the node to the end, from one of these states, all of them useful."""
+        """Return the least cost from the node to the end in any of ``states``, which must all be useful."""
         nodes, distance = self._nodes, self._distance
         return min(distance.item(state * nodes + node) for state in bits(states))
 
@@ -113,13 +113,13 @@ class Expansion:
         return 1 if self._weights is None else self._weights.cost(edge_of(before, predicate, forward, after))
 
     def degree(self, node: int, states: int) -> int:
-        """How many edges of a node these states read."""
+        """Return how many edges of a node these states read."""
         pointers = self._product.relations.pointers
         rows = [reader.row for reader in self._reading(states)]
         return sum(int(pointers[row, node + 1]) - int(pointers[row, node]) for row in rows)
 
     def take(self, node: int, states: int) -> list[Taken]:
-        """The edges from a node that lead on, each once, with the states reached by it that are useful."""
+        """Return the distinct edges from a node that lead to useful states, each with these states."""
         key = (node, states)
         taken = self._kept.get(key)
         if taken is None:
@@ -187,7 +187,7 @@ class Expansion:
 
 
 class Trace:
-    """A path in the making: its last node, and what is before it. ``length``: the cost of its edges."""
+    """An unfinished path: its last edge and node, and the path before; ``length`` is its edges' cost."""
 
     __slots__ = ("before", "forward", "length", "node", "predicate", "states")
 
@@ -208,7 +208,7 @@ class Trace:
         self.length: float = before.length + cost if before else 0
 
     def path(self, graph: Snapshot) -> Path:
-        """The path, from where it begins."""
+        """Return the path from its first node."""
         traces = [self, *self.earlier()][::-1]
         return Path(
             graph,
@@ -218,7 +218,7 @@ class Trace:
         )
 
     def earlier(self) -> Iterator[Trace]:
-        """What it begins with, the longest first."""
+        """Yield the paths that this path begins with, the longest first."""
         trace = self.before
         while trace is not None:
             yield trace
@@ -226,12 +226,12 @@ class Trace:
 
 
 def edge_of(before: int, predicate: int, forward: bool, after: int) -> tuple[int, int, int]:
-    """An edge as the graph has it."""
+    """Return an edge in the direction of the graph: subject, predicate, object."""
     return (before, predicate, after) if forward else (after, predicate, before)
 
 
 def allowed(trace: Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, bool]:
-    """Whether the mode lets a path take an edge, and whether it must end there."""
+    """Return whether the mode lets a path take an edge, and whether the path must end there."""
     predicate, forward, node, _ = taken
     if mode is Mode.WALK:
         return True, False
@@ -249,9 +249,9 @@ def allowed(trace: Trace, taken: Taken, start: int, mode: Mode) -> tuple[bool, b
 
 
 class Distances:
-    """The number of edges to each place from where an automaton begins at some nodes; -1: out of reach.
+    """The number of edges to each place from the places where a search begins; -1: out of reach.
 
-    ``found``: the number of places in reach. The arrays are the workspace's, which marks these places.
+    ``found`` is the number of places in reach. The arrays belong to the workspace, which marks these places.
     """
 
     def __init__(self, graph: Snapshot, product: Product, workspace: Workspace) -> None:
@@ -262,7 +262,7 @@ class Distances:
         self.distance, self._queue = workspace.marks(product.size)
 
     def measure(self, begins: Ids, inside: Nodes = EVERYWHERE) -> None:
-        """From these nodes; what was measured before is forgotten. See ``distances`` for ``inside``."""
+        """Measure from some nodes; earlier distances are dropped. ``inside`` is as for ``distances``."""
         self._workspace.unmark()
         product = self._product
         places = (product.initial.astype(np.int64)[:, None] * self._graph.nodes + begins[None, :]).ravel()
@@ -273,9 +273,9 @@ class Distances:
         self._workspace.mark(self.found)
 
     def measure_pair(self, begin: int, other: Product, end: int, *, every: bool) -> int | None:
-        """From one node, on the shortest paths to another, which ``other`` reads from there; see ``pair``.
+        """Measure from one node, only on shortest paths to another, and return their number of edges.
 
-        Returns the number of their edges.
+        ``other`` reads the paths from the other node; see ``length_between``.
         """
         self._workspace.unmark()
         length = length_between(other, end, self._product, begin, self._workspace, every=every)
@@ -283,7 +283,7 @@ class Distances:
         return length
 
     def ended(self, root: int) -> list[int]:
-        """The nodes at which a path from the root may end, the nearest first, the root among them."""
+        """Return the nodes where a path from the root may end: the root, then the others, nearest first."""
         places = self._queue[: self.found]
         states = places // self._graph.nodes
         nodes = places[self._product.ends[states] != 0] % self._graph.nodes
@@ -291,7 +291,7 @@ class Distances:
 
 
 def bits(states: int) -> Iterator[int]:
-    """The numbers of the bits that are 1.
+    """Yield the numbers of the bits that are 1.
 
     >>> list(bits(0b10110))
     [1, 2, 4]

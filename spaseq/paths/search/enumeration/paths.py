@@ -1,15 +1,15 @@
-"""The paths themselves, found when they are asked for.
+"""Enumeration of paths; each path is found when it is read.
 
-All paths: depth first, over sets of states, and only into places from which the end can be reached. So every
-step of a search for walks is part of an answer: the delay between two answers is linear in the longer one,
-and memory holds one path, however many there are. For trails, simple and acyclic paths the search also
-turns back where it would repeat what the mode forbids; then it may try much before it finds anything (the
+All paths are found depth first, over sets of states. The search only enters places from which the end can be
+reached. So every step of a search for walks is part of a result: the delay between two paths is linear in the
+longer one, and memory holds one path. For trails, simple and acyclic paths, the search also turns back where
+it would repeat a node or edge against the mode. It may then take many steps before it finds a path (the
 problem is NP-hard).
 
-The shortest are found best first (``shortest``), and so are all paths under a bound (``bounded``).
+The shortest paths are found best first (``shortest``), and so are all paths under a bound (``bounded``).
 
-Where every path takes one of a few edges in the middle, only the ends of such paths are looked at, and what
-lies between them, as for pairs.
+If every path takes one of a few edges in the middle, the search is restricted to the ends of such paths and
+the places between them, as for pairs.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from spaseq.paths.search.product import Product
 from spaseq.paths.search.rare_labels import EVERYWHERE, mark
 from spaseq.paths.search.running import AnswerIterator, Memory, current
 
-#: What a node takes on the path that is looked at.
+#: Bytes that a node takes on the current path.
 _NODE_BYTES: Final = 400
 
 
 class Paths(AnswerIterator[Path]):
-    """Paths, one after the other, for one thread or several: each comes once.
+    """An iterator over paths. Several threads may share it; each path is returned once.
 
-    ``truncated``, once it is exhausted: there are more than ``max_paths``. ``shed``: under a latency or a
-    memory, what was given up so far; else None. A search that an exception has broken off cannot go on: to
-    ask for more is a SpaseqError.
+    When it is exhausted, ``truncated`` says whether there are more than ``max_paths``. ``shed`` reports what
+    was dropped so far under a latency or a memory, and is None without one. After an exception the search
+    cannot go on: reading more raises SpaseqError.
     """
 
     def __init__(self, found: Iterator[Path], max_paths: int | None, shed: Shed | None = None) -> None:
@@ -75,18 +75,17 @@ def find_paths(
     budget: Budget | None = None,
     weights: Any = None,
 ) -> Paths:
-    """The paths of an expression from sources to targets (terms, one or several, or None for all).
+    """Return the paths of an expression from sources to targets (terms, one or several, or None for all).
 
-    ``choice`` is that of ``read_mode``, per pair of endpoints. A path counts once, however it is
-    matched; two paths are the same if they have the same nodes and edges.
+    ``choice`` is what ``read_mode`` returns; it applies to each pair of endpoints. A path is returned once,
+    however it is matched. Two paths are the same if they have the same nodes and edges.
 
-    With ``budget.latency`` or ``budget.memory`` it is best effort: what is found is among the paths without
-    a bound, in another order where all are wanted, and ``shed`` says what was given up; a warning says so
-    once. The time between two reads of paths does not count. What ``budget`` says of paths and tokens
-    is for ``retrieve``.
+    With ``budget.latency`` or ``budget.memory``, the search is best effort. It finds some of the paths that
+    it finds without a bound; if all paths are wanted, in another order. ``shed`` reports what was dropped,
+    and a warning says so once. The time between two reads of paths does not count. ``budget.paths`` and
+    ``budget.tokens`` are for ``retrieve`` only.
 
-    Raises QueryMeaningError for ALL
-    WALK with ``*``, ``+`` or ``{n,}``.
+    Raises QueryMeaningError for ALL WALK with ``*``, ``+`` or ``{n,}``.
     """
     costs = None
     if weights is not None:
@@ -131,7 +130,7 @@ def _between(
     begins: Ids | None,
     ends: Ids | None,
 ) -> Iterator[Between]:
-    """The ends given, or fewer if there is a rare step in the middle. The places are a workspace's."""
+    """Yield the given ends, or fewer if there is a rare step in the middle; ``inside`` is only lent."""
     cost, _ = cheaper_end(graph, expression, begins, ends)
     forward, backward = graph.product(expression), graph.product(expression, backwards=True)
     cut = rare_cut(forward, cost)
@@ -178,7 +177,7 @@ def _all(
 
 
 def _able(product: Product, distance: Nodes, nodes: Ids) -> list[int]:
-    """The nodes from which a path of edges leads to an end, or a path of none is an answer."""
+    """Return the nodes from which a path leads to an end, or where a path without edges is a result."""
     able = product.empty[nodes] if len(product.empty) else np.zeros(len(nodes), dtype=np.bool_)
     for state in product.initial.tolist():
         able |= distance[state * (product.pointers.shape[1] - 1) + nodes] >= 0
@@ -194,12 +193,12 @@ def _from(
     mode: Mode,
     memory: Memory,
 ) -> Iterator[Path]:
-    """All paths with edges from one node."""
+    """Yield all paths with edges from one node."""
     nodes, predicates, ahead = [source], list[int](), list[bool]()
     states, tried = expansion.useful(source, expansion.initial), 0
     visited, edges = {source}, set[tuple[int, int, int]]()
-    # The states at each node before the last, and how many edges were tried from there. Not the edges: at
-    # each place of the path there are as many as a node has.
+    # The states at each node before the last, and how many of its edges were tried. The edges are not kept,
+    # because each node of the path may have many.
     before: list[tuple[int, int]] = []
     longest = memory.left // _NODE_BYTES
     stop = current()

@@ -1,8 +1,8 @@
 """The shortest paths between two nodes, best first (A*), guided by exact distances.
 
-One breadth-first search from one end gives them; for the shortest between one pair of nodes, two searches
-from both ends. For walks, each step lies on an answer; among equals the search goes on with the path that is
-longest.
+One breadth-first search from one end finds these distances. For the shortest paths between one pair of nodes,
+two searches do, one from each end. If all walks are allowed, each step is part of a result. Among unfinished
+paths with the same total length, the search extends the longest first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _ROUNDING: Final = 1 + 1e-9
 
 
 class Between(NamedTuple):
-    """Where paths may begin and end (None: anywhere), and the places on their way (see ``distances``)."""
+    """The nodes where paths may begin and end (None: all), and the places that they may pass.
+
+    ``inside`` is as for the kernel ``one_by_one``.
+    """
 
     begins: Ids | None
     ends: Ids | None
@@ -38,12 +41,12 @@ class Between(NamedTuple):
 
 
 def _is_of_nearest(choice: Choice) -> bool:
-    """Whether only paths as short as the shortest are wanted."""
+    """Return whether only paths as short as the shortest are wanted."""
     return choice.ties or choice.count == 1
 
 
 def is_nearest(choice: Choice, begins: Ids | None, ends: Ids | None) -> bool:
-    """Whether the shortest paths between one pair of nodes are wanted: they are searched from both ends."""
+    """Return whether the shortest paths between one pair of nodes are wanted; both ends are then searched."""
     return (
         _is_of_nearest(choice) and begins is not None and ends is not None and len(begins) == len(ends) == 1
     )
@@ -59,9 +62,10 @@ def shortest_paths(
     allowance: Allowance | None,
     weights: Weights | None = None,
 ) -> Iterator[Path]:
-    """Search from each node of one end, breadth first or by weights, then for the paths back to it.
+    """Yield the shortest paths: measure distances from each node of one end, then search paths back to it.
 
-    When an allowance is used up, the paths found until then are among the shortest all the same.
+    Distances are numbers of edges or, with ``weights``, costs. If the allowance runs out, the paths found
+    until then are still among the shortest.
     """
     begins, ends, inside = between
     turned = ends is not None and (begins is None or len(ends) < len(begins))
@@ -104,10 +108,11 @@ def _nearest(
     inside: Nodes,
     choice: Choice,
 ) -> Iterator[tuple[int, float | None]]:
-    """Measure how far places are from the root; yield the nodes to search from, and how long paths may be.
+    """Measure how far places are from the root; yield the nodes to search from, and the longest path allowed.
 
-    For the shortest to one node, only what lies on the shortest walks is measured first. If none of them is
-    allowed by the mode, everything is. ``is_empty``: a path from the root to itself may have no edge.
+    If only the shortest paths to a single node are wanted, the places on the shortest walks are measured
+    first. If the mode allows none of these walks, all places are measured, and paths may have any length
+    (None). ``is_empty``: a path from the root to itself may have no edge.
     """
     if isinstance(measured, Distances) and wanted is not None and len(wanted) == 1 and _is_of_nearest(choice):
         (node,) = wanted
@@ -135,7 +140,7 @@ def _best_first(
     allowance: Allowance | None,
     longest: float | None,
 ) -> Iterator[Path]:
-    """Yield the shortest paths between two nodes, in the direction of the expansion, by length.
+    """Yield the shortest paths from ``start`` to ``end``, in the direction of the expansion, by length.
 
     No path has more edges than ``longest``.
     """
@@ -149,7 +154,7 @@ def _best_first(
             return
     number = count()
     states = expansion.useful(start, expansion.initial)
-    # (the least cost, the longest first among equals, the first found, the path, whether it is complete)
+    # (the least total length, the negative length so far, the order of insertion, the path, is it complete)
     waiting = [(0.0, 0.0, next(number), Trace(start, states, None, 0, True), False)]
     best = _Shortest(left, longest)
     most = memory.left // TRACE_BYTES
@@ -188,7 +193,7 @@ def _best_first(
 
 
 class _Shortest:
-    """The lengths of the ``count`` shortest complete paths so far; no path longer than these is of use."""
+    """The lengths of the ``count`` shortest complete paths so far; longer paths than these are not needed."""
 
     def __init__(self, count: int, longest: float | None) -> None:
         self._count = count
@@ -208,7 +213,7 @@ class _Shortest:
 
 
 def _has_room(allowance: Allowance | None, paths: int) -> bool:
-    """Return whether a search goes on; note the unfinished paths that are given up otherwise."""
+    """Return whether the allowance lets the search go on; if not, record its ``paths`` as given up."""
     if allowance is None or (allowance.room() >= 1 and (allowance.paths is None or paths <= allowance.paths)):
         return True
     allowance.give_up(paths, UNFINISHED)
@@ -220,7 +225,7 @@ def _fits(length: float, longest: float | None) -> bool:
 
 
 def _reversed(path: Path) -> Path:
-    """The path read from its end."""
+    """Return the path read from its end."""
     ahead = tuple(
         not forward or before == after
         for before, after, forward in zip(path.nodes, path.nodes[1:], path.forward, strict=False)

@@ -92,9 +92,9 @@ class Weights:
 
 
 class Cheapest:
-    """The cost of the cheapest way to each place from a node where an automaton begins; -1: out of reach.
+    """The cost of the cheapest path to each place from where a search begins; -1: out of reach.
 
-    ``found``: the number of places in reach.
+    ``found`` is the number of places in reach.
     """
 
     def __init__(self, graph: Snapshot, product: Product, weights: Weights, memory: Memory) -> None:
@@ -127,7 +127,7 @@ class Cheapest:
             stop.check()
 
     def ended(self, root: int) -> list[int]:
-        """Return the nodes at which a path from the root may end, the cheapest first, the root among them."""
+        """Return the nodes where a path from the root may end: the root, then the others, cheapest first."""
         places = self._places[: self.found]
         nodes = places[self._product.ends[places // self._nodes] != 0] % self._nodes
         return list(dict.fromkeys([root, *nodes.tolist()]))
