@@ -198,8 +198,8 @@ class NFA:
     """The automaton of ``root``. States are numbered from 0, the initial one.
 
     ``parts`` has the automata of the operands of each ALL on an edge, by node id. ``shared`` are the
-    variables that are surely bound by every GPM, except GPMs that are only negated. These variables are
-    natural partition keys, but no matcher partitions by them.
+    variables that every GPM binds in each solution; GPMs that are only negated do not count. These variables
+    are natural partition keys, but no matcher partitions by them.
     """
 
     pattern: SequencePattern = field(repr=False)

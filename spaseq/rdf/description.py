@@ -89,7 +89,7 @@ def gpm_name(query: URIRef, gpm: str) -> URIRef:
 
 
 def event_name(event: Event) -> IdentifiedNode:
-    """Return the name of the event's graph; if it has none, a blank node that is the same in every match."""
+    """Return the name of the event's graph; if it has none, a blank node, the same in all matches."""
     if isinstance(event.graph, IdentifiedNode):
         return event.graph
     return BNode("e" + sha1(f"{event.stream} {event.n}".encode()).hexdigest())

@@ -19,8 +19,9 @@ from spaseq.patterns.expressions.walk import is_volatile, matching_calls
 
 
 def keeps(query: Query, others: Iterable[Query] = ()) -> str | None:
-    """Return why a query, with others, needs all events since it began; None if those of its
-    window suffice.
+    """Return the reason why all events since a query began must be kept; None if those of its window suffice.
+
+    ``others``: further queries, which may read the stream that this one makes.
     """
     if not begins_anew(query):
         return None

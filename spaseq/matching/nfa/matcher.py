@@ -328,7 +328,7 @@ class NfaMatcher:
     def _sweep(self, axis: int, time: int, decided: int, left: tuple[int, int] = (0, 0)) -> None:
         """Move the live runs to a new memory that also has room for ``decided`` decisions.
 
-        ``left``: how many events of the current batch are to come, and how many it has.
+        ``left``: how many events of the current batch are still to come, and how many the batch has.
         """
         old = self._memory
         live, remembered = self._live(axis, time)

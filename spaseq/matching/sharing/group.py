@@ -216,8 +216,8 @@ class PrefixGroup(ABC):
             self._taking[0].counts()
 
     def attempt(self, do: Callable[[], _What]) -> _What | None:
-        """Call ``do`` for all members and return its result. After an error, return None; each member raises
-        the error.
+        """Call ``do`` once for all members together, and return its result. After an Exception, return None;
+        each member raises that exception later.
         """
         found: _What | None = None
         try:

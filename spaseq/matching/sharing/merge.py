@@ -75,8 +75,9 @@ def together(patterns: Sequence[SequencePattern]) -> SequencePattern:
 
 
 def merge(patterns: Sequence[SequencePattern], starts: Sequence[ProgramState], by: str) -> Merged:
-    """Return the merged automaton of queries under common names; ``starts``: the start of each one's
-    automaton; ``by``: the matcher.
+    """Return one automaton for several queries with common names of variables and GPMs.
+
+    ``starts``: where the automaton of each query begins; ``by``: the matcher's name.
     """
     return _merged(patterns, starts, by)[0]
 

@@ -1,7 +1,7 @@
 """Features: the values of partial matches that later conditions compare, by state.
 
-For a condition ``?b + ?c < ?d`` with ?d of a later event, it is ``?b + ?c`` as soon as both are bound, and
-``?b`` before: the largest parts of its operands that the partial match itself determines.
+For a condition ``?b + ?c < ?d`` with ?d of a later event, the feature is ``?b + ?c`` as soon as both are
+bound, and ``?b`` until then: the largest parts of the condition that can be computed already.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Compiled scanner of N-Quads: plain lines → ids, without an object per term.
 
-*Plain* lines need no judgement: IRIs, labels and literals with the bytes of their canonical form (language
-tags may be in upper case), white space between them, `` .`` at the end. Other lines are *odd* and left to
-pyoxigraph. A term in the table is valid. A new term is checked byte by byte, and is odd unless it is
-certainly valid. Invariant: the scanner returns no quad that pyoxigraph would not.
+*Plain* lines can be read without a parser: IRIs, labels and literals with the bytes of their canonical form
+(language tags may be in upper case), white space between them, `` .`` at the end. Other lines are *odd* and
+left to pyoxigraph. A term that is already in the table of terms is valid. A new term is checked byte by
+byte, and is odd unless it is certainly valid. Invariant: the scanner returns no quad that pyoxigraph would
+not.
 """
 
 from __future__ import annotations

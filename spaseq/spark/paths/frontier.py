@@ -21,9 +21,10 @@ PAIRS: Final = "source string, target string"
 
 
 def steps(edges: DataFrame, nodes: DataFrame, automaton: Automaton) -> DataFrame:
-    """Return every edge that makes a transition: distinct (``src``, ``dst``, ``state``, ``next``).
+    """Return the edges that each transition of the automaton accepts: distinct (``src``, ``dst``, ``state``,
+    ``next``), of which the last two are the transition's source and target.
 
-    ``nodes`` has the one column ``node``. If no edge makes a transition, the DataFrame is empty.
+    ``nodes`` has the one column ``node``.
     """
     none = edges.sparkSession.createDataFrame([], "src string, dst string, state int, next int")
     rows = [

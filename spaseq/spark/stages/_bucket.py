@@ -262,7 +262,7 @@ class Bucket:
         return self._window.begins(self.reached)
 
     def _forget_counted(self) -> None:
-        """Drop chunks older than a window that counts events.
+        """Drop the processed chunks that are too old for any window that counts events.
 
         Chunks overlap in time: a chunk is older than all chunks that begin after its end.
         """

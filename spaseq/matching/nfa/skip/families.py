@@ -161,8 +161,8 @@ class FamilyMachine(PartitionRuns):
         }
 
     def begins(self, first: Moment, now: Moment, tick: Moment) -> list[ChoiceTrace]:
-        """Return lower bounds: each match that begins with an event and a future one is at or above one of
-        them.
+        """Return lower bounds, in the order of preference, of the matches with a first step of two events
+        (``Both``) of which one is still to come.
         """
         waits = [w for w in self._starts.values() if any(isinstance(way.unit, Both) for way, *_ in w.begun)]
         return [self._bound(wait, now, tick, first) for wait in waits]
