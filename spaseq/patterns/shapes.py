@@ -1,6 +1,4 @@
-"""Find events that violate SHACL shapes: the shapes, read and checked once, and pyshacl, which applies
-them.
-"""
+"""Find events that violate SHACL shapes: shapes are read and checked once, and pyshacl applies them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The exact meaning of the kernel's runs: their Ω, and whether the elements that must be absent are
-absent.
-"""
+"""The exact meaning of the kernel's runs: their Ω, and whether their negated elements are absent."""
 
 from __future__ import annotations
 

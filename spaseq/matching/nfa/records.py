@@ -1,5 +1,4 @@
-"""The records of the runs kernel's memory and tables: a class for each kind, named in the plural, with its
-fields.
+"""The records of the runs kernel's memory and tables: a class for each kind, named in the plural.
 
 The place of a record is a variable with the singular name or a letter: ``waits.time(m, w)``, ``gates.sign(t,
 gate)``.

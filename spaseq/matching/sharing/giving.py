@@ -1,6 +1,4 @@
-"""Make a block of matches for each member of a group from what the group has found, for all members at
-once.
-"""
+"""Make a block of matches for each member of a group, from what the group has found, all at once."""
 
 from __future__ import annotations
 

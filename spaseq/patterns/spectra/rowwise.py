@@ -1,6 +1,4 @@
-"""Evaluate a few events at a time: the patterns of SPECTRA by joins of plain dicts, property paths by
-steps.
-"""
+"""Evaluate a few events at a time: SPECTRA's patterns by joins of dicts, property paths by steps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Answers as columns of Spark's types: the parts of every match, and variables of SELECT; or as events
-again.
-"""
+"""Answers as columns of Spark's types: parts of every match, and variables; or as events again."""
 
 from __future__ import annotations
 

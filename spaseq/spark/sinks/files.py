@@ -1,6 +1,4 @@
-"""Answers as files: each micro-batch's exactly once, dead letters beside them; and which query owns which
-file.
-"""
+"""Answers as files: each micro-batch's exactly once, dead letters beside them, and their owners."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A distributed query as its processes see it: the query, its clock, its buckets, and what these
-determine.
-"""
+"""A distributed query as its processes see it: the query, its clock, its buckets, what these mean."""
 
 from __future__ import annotations
 

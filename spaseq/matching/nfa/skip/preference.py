@@ -1,6 +1,4 @@
-"""Preference under AFTER MATCH SKIP (semantics, 6): where a match may begin, and which of two is
-preferred.
-"""
+"""Preference under AFTER MATCH SKIP (semantics, 6): where a match may begin, and which is preferred."""
 
 from __future__ import annotations
 

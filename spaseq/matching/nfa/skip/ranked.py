@@ -1,5 +1,4 @@
-"""Put the events of several streams in one order, as preference requires: simultaneous events by their
-streams' IRIs.
+"""Put the events of several streams in one order: simultaneous events by their streams' IRIs.
 
 Of the events with the newest time, only those of the first stream can be processed at once. The others are
 held until time advances, because events of an earlier stream may still arrive.

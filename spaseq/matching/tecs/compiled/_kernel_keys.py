@@ -1,6 +1,4 @@
-"""Find the partitions of an event by the keys of its solutions, in a hash table; also move partitions to new
-memory.
-"""
+"""Find the partitions of an event by the keys of its solutions; move partitions to new memory."""
 
 from __future__ import annotations
 
