@@ -123,7 +123,7 @@ def _answer(seed: int, **options: Any) -> tuple[object, ...]:
 def test_nobody_can_tell(seed: int) -> None:
     answer = _answer(seed)
     assert answer == _answer(seed, is_ordered=True)
-    assert answer == _answer(seed, by_tuples=True)
+    assert answer == _answer(seed, by_dicts=True)
 
 
 @pytest.mark.parametrize("operator", [";", ":"])
