@@ -82,7 +82,7 @@ class _Asked:
         return tuple(tuple(row[name] for name in self._names) for row in self._rowwise.rows(facts, {}))
 
     def pattern(self, number: int) -> PushedPattern:
-        """As a matcher is told of it."""
+        """Return what a matcher gets to evaluate a graph pattern."""
         return PushedPattern(self._names, number, lambda event: self.rows(event.terms), self.join, None, True)
 
 

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
-#: Labels of nodes and of a predicate, and a predicate whose name two have.
+#: Two nodes have one label; two predicates have one name, ``b``; a predicate has a label.
 NAMED = [
     ("urn:1", LABEL, "Ada"),
     ("urn:2", LABEL, "Ada"),
@@ -128,6 +128,27 @@ def test_wrong_arguments_are_errors_at_once(spark: SparkSession) -> None:
         retrieve(g, topics)
     with pytest.raises(EngineError, match="no column topic"):
         relations_of(g, topics.withColumnRenamed("topic", "name"))
+    with pytest.raises(EngineError, match="a DataFrame with a column topic, not list"):
+        relations_of(g, [":1"])  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="names or terms, not int"):
+        relations_of(g, spark.createDataFrame([(1,)], "topic int"))
+    with pytest.raises(EngineError, match="or a GraphFrame, not str"):
+        relations_of("kb.ttl", topics)
+    with pytest.raises(EngineError, match="three columns: subjects, predicates, objects; not topic"):
+        relations_of(topics, topics)
+
+
+def test_edges_with_nulls_and_questions_without_a_plan(spark: SparkSession) -> None:
+    """Neither may change what another row says."""
+    edges = spark.createDataFrame(
+        [("<urn:1>", "<urn:a>", "<urn:2>"), ("<urn:2>", "<urn:a>", "<urn:3>"), (None, "<urn:a>", "<urn:1>")],
+        "s string, p string, o string",
+    )
+    rows = [("<urn:1>", [["a"]]), ("<urn:2>", None), ("<urn:3>", None), ("<urn:4>", None)]
+    questions = spark.createDataFrame(rows, "topic string, relations array<array<string>>")
+    found = retrieve(edges, questions).collect()
+    assert [(row.topic, row.answer) for row in found if row.problem is None] == [("<urn:1>", "<urn:2>")]
+    assert [row.topic for row in found if row.problem is not None] == ["<urn:4>"]
 
 
 def test_a_plan_for_each_question(spark: SparkSession) -> None:

@@ -218,8 +218,7 @@ def one_by_one(
 
     Returns the index of the first source that was not searched, or STOPPED once ``stop[0]`` is not 0.
     Writes the distinct nodes reached from ``sources[i]`` to ``out[offsets[i]:offsets[i + 1]]``. If ``wanted``
-    is not empty, only nodes flagged in it are written. If ``inside`` is not empty, places where it is -1 are
-    not searched.
+    is not empty, only nodes flagged in it are written; places where ``inside``, if given, is -1 are left out.
     """
     pointers, targets, leaving, transitions, ends, initial, empty = machine
     budget, most, stamp = bounds

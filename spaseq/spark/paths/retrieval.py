@@ -200,21 +200,48 @@ def _answered(
     mode: str | None = None,
 ) -> DataFrame:
     """Return the rows with new columns ``added``, which ``answer`` computes from the columns ``read``."""
-    require_classic(rows)
-    for name in read:
-        if name not in rows.columns:
-            instead = ": give them, or relations=" if name == "relations" else ""
-            raise EngineError(f"the rows have no column {name}{instead}; columns: {', '.join(rows.columns)}")
+    _require(rows, read)
     if isinstance(graph, KnowledgeGraph):
         return _mapped(rows, rows.columns, read, _whole(rows, graph), answer, added)
-    edges = graph if isinstance(graph, DataFrame) else graph.edges.select("src", "relationship", "dst")
-    both, known = _both_ways(edges.toDF("s", "p", "o")).cache(), dict(prefixes or {})
+    both, known = _both_ways(_edges(graph)).cache(), dict(prefixes or {})
     vocabulary = _vocabulary(both)
     numbered = rows.withColumn(_ID, F.monotonically_increasing_id()).localCheckpoint()
     parts = _parts(both, numbered, load(vocabulary, known).snapshot, plan, mode)
     both.unpersist()
     asked = numbered.join(parts, [_ID], "left")
     return _mapped(asked, rows.columns, [*read, _PART], _part(vocabulary, known), answer, added)
+
+
+def _require(rows: DataFrame, read: Sequence[str]) -> None:
+    """Raise EngineError unless topics or questions are rows with these columns."""
+    if not isinstance(rows, DataFrame):
+        raise EngineError(f"topics and questions are a DataFrame with a column topic, not {_kind(rows)}")
+    require_classic(rows)
+    for name in read:
+        if name not in rows.columns:
+            instead = ": give them, or relations=" if name == "relations" else ""
+            raise EngineError(f"the rows have no column {name}{instead}; columns: {', '.join(rows.columns)}")
+    if rows.schema["topic"].dataType != _TEXT:
+        found = rows.schema["topic"].dataType.simpleString()
+        raise EngineError(f"the column topic has texts, names or terms, not {found}")
+
+
+def _edges(graph: Any) -> DataFrame:
+    """Return the edges of a DataFrame or GraphFrame as ``s``, ``p``, ``o``; rows with a null are no edges."""
+    edges = graph.edges.select("src", "relationship", "dst") if hasattr(graph, "edges") else graph
+    if not isinstance(edges, DataFrame):
+        raise EngineError(
+            f"graph= is a KnowledgeGraph, edges as a DataFrame, or a GraphFrame, not {_kind(graph)}"
+        )
+    if len(edges.columns) != len("spo"):
+        raise EngineError(
+            f"edges have three columns: subjects, predicates, objects; not {', '.join(edges.columns)}"
+        )
+    return edges.toDF(*"spo").na.drop()
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _mapped(
@@ -365,7 +392,8 @@ def _automata(
         return questions.withColumn("state", F.lit(0)), moves, beside
     kind = StructType([questions.schema["relations"]]).add("state", IntegerType())
     rows = questions.sparkSession.createDataFrame([*zip(plans, first, strict=True)], kind)
-    return questions.join(F.broadcast(rows), ["relations"]), moves, beside
+    same = questions["relations"].eqNullSafe(rows["relations"])
+    return questions.join(F.broadcast(rows), same).drop(rows["relations"]), moves, beside
 
 
 def _term(text: str | None, prefixes: Mapping[str, str]) -> str | None:

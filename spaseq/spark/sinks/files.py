@@ -54,9 +54,8 @@ def save(
     ``form``: ``ndjson``, a match per line; for CONSTRUCT also ``nquads``, ``trig`` and ``messages`` (RDF
     Messages), which can be read as event streams; or ``parquet``: the answers, partitioned by ``kind``, as
     ``expanded`` reads them. ``folder``: where matches go. ``letters``: where dead letters go as NDJSON, by
-    default the same folder. Both are paths, ``file:`` or ``s3a:``. Files are called ``matches-QUERY-…`` and
-    ``letters-QUERY-…``. QUERY is a hash of the query, so several queries may share a folder. Parquet files
-    have Spark's own names.
+    default the same folder. Both are paths, ``file:`` or ``s3a:``. Files are ``matches-QUERY-…`` and
+    ``letters-QUERY-…``: QUERY is a hash, so several queries may share a folder. Parquet has Spark's names.
 
     For a stream, ``save`` starts and returns the streaming query, with this ``checkpoint`` and Spark's
     ``trigger``. Each answer is written once, also after a crash. ``lastProgress.observedMetrics["answers"]``
