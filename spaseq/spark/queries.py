@@ -120,9 +120,10 @@ def answers(
     later matches are based on the new graphs. For this the state keeps all events of the window, and the
     query runs as one group.
 
-    ``latency`` and ``memory`` are bounds for each bucket: seconds for an event, on average over some events,
-    and bytes of partial matches. Partial matches that would exceed a bound are shed, as by ``Engine``. A row
-    of the kind ``shed`` reports what a bucket shed in a micro-batch; the first one is also a warning.
+    ``latency`` and ``memory`` are bounds for each bucket: the time of an event (a timedelta), on average over
+    some events, and bytes of partial matches. Partial matches that would exceed a bound are shed, as by
+    ``Engine``. A row of the kind ``shed`` reports what a bucket shed in a micro-batch; the first one is also
+    a warning.
 
     ``shapes``: SHACL, as for ``Engine``; the workers need pyshacl. Events that do not conform are ``bad``,
     with SHACL's message. Tumbling windows then need ``start``.
