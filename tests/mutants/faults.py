@@ -35,7 +35,7 @@ _ALL = [
         ("is_due", "axis > reach_after(", "axis >= reach_after("),
         ("end", ">= reach_before(header.now(m)", "> reach_before(header.now(m)"),
         ("completed", "verdict == UNKNOWN or nothing == UNKNOWN", "verdict == UNKNOWN"),
-        ("take", "stored.time(rows, previous) == time and ", ""),
+        ("take", "stored.time(m.rows, previous) == time and ", ""),
         ("free", "top(nodes, following & mask) < least", "top(nodes, following & mask) <= least"),
         (
             "union",
@@ -70,8 +70,8 @@ _ALL = [
         ),
         (
             "Dispatcher.enter",
-            "if self._arrivals[stream] > before:",
-            "if self._arrivals[stream] > before + 1:",
+            "if self.arrivals[stream] > before:",
+            "if self.arrivals[stream] > before + 1:",
         ),
         ("Rejects.still", "with self._lock:\n            yield", "yield"),
         ("Core.check_unclosed", "if self.is_closing:", "if False:"),
